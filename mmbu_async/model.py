@@ -8,7 +8,7 @@ answer and verdict give the `Score`. A `Stratum` is a named subset of rows that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -18,9 +18,6 @@ Json = Any
 
 Box = tuple[float, float, float, float]
 """(x, y, width, height) in pixels of the original image; x, y is the top-left corner."""
-
-PRIMARY_STAGE = "infer"
-JUDGE_STAGE = "judge"
 
 
 # ---------------------------------------------------------------- rows and prompts
@@ -281,6 +278,16 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreItem:
+    """What a row is scored from."""
+
+    sample: Sample
+    answer: Answer
+    verdict: Verdict | None = None
+    image_scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
     """A named subset of rows."""
 
@@ -312,10 +319,11 @@ class Benchmark(Protocol):
     def judge_item(self, sample: Sample, answer: Answer) -> JudgeItem | None:
         """What a judge must decide; None when no judge is needed (scored by rule, or empty answer)."""
 
-    def score(
-        self, sample: Sample, answer: Answer, verdict: Verdict | None, image_scale: float
-    ) -> Score:
-        """The row's score; status UNJUDGED when a judge is needed and gave nothing."""
+    def score(self, rows: Sequence[ScoreItem]) -> list[Score]:
+        """One score a row, in order; some thousand rows at a time keep the IoU kernel's arrays in cache.
+
+        Status UNJUDGED where a judge is needed and gave nothing.
+        """
 
     def family(self, sample: Sample) -> str:
         """The task family that headline tables group by."""
