@@ -1,0 +1,29 @@
+"""Counts in, numbers out: accuracy, micro-F1, intervals. No I/O, no asyncio, randomness handed in."""
+
+from mmbu_async.stats.bootstrap import (
+    LEVEL,
+    RESAMPLES,
+    Estimate,
+    Headline,
+    Pattern,
+    headline,
+    percentile_interval,
+    resample_counts,
+)
+from mmbu_async.stats.f1 import micro_f1, micro_f1_each
+from mmbu_async.stats.intervals import Interval, wilson
+
+__all__ = [
+    "LEVEL",
+    "RESAMPLES",
+    "Estimate",
+    "Headline",
+    "Interval",
+    "Pattern",
+    "headline",
+    "micro_f1",
+    "micro_f1_each",
+    "percentile_interval",
+    "resample_counts",
+    "wilson",
+]

@@ -1,0 +1,39 @@
+import pytest
+
+from mmbu_async.stats import wilson
+
+
+def test_wilson_equals_a_published_worked_example() -> None:
+    # Newcombe (1998), Statistics in Medicine 17:857-872, table I, method 3.
+    for successes, n, low, high in ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605)):
+        found = wilson(successes, n)
+        assert found is not None
+        assert round(found.low, 4) == low
+        assert round(found.high, 4) == high
+
+
+def test_wilson_keeps_a_width_where_all_rows_are_alike() -> None:
+    none_right, all_right = wilson(0, 20), wilson(20, 20)
+    assert none_right is not None
+    assert all_right is not None
+    assert none_right.low == 0.0
+    assert round(none_right.high, 4) == 0.1611
+    assert all_right.high == 1.0
+    assert all_right.low == pytest.approx(1 - none_right.high)
+
+
+def test_wilson_of_no_rows_is_none() -> None:
+    assert wilson(0, 0) is None
+
+
+def test_a_wider_level_gives_a_wider_interval() -> None:
+    usual, wide = wilson(5, 10), wilson(5, 10, level=0.99)
+    assert usual is not None
+    assert wide is not None
+    assert wide.low < usual.low < 0.5 < usual.high < wide.high
+
+
+@pytest.mark.parametrize(("successes", "n"), [(3, 2), (-1, 2)])
+def test_impossible_counts_are_refused(successes: int, n: int) -> None:
+    with pytest.raises(ValueError, match="cannot be"):
+        wilson(successes, n)
