@@ -1,0 +1,263 @@
+"""One model at one address: a request body in, a reply or a failure out, every attempt told.
+
+async with EndpointClient(settings, ...) as client:
+    outcome = await client.call(body, tokens=1200, keep=keep)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Protocol, Self
+
+from mmbu_async.config import CallSettings
+from mmbu_async.endpoints.anthropic import AnthropicMessages
+from mmbu_async.endpoints.concurrency import START, AdaptiveConcurrency, Outcome
+from mmbu_async.endpoints.failures import failure_from_response, malformed
+from mmbu_async.endpoints.gate import Draining, Gate
+from mmbu_async.endpoints.limits import RequestRate, TokenBudget
+from mmbu_async.endpoints.openai import OpenAIChat
+from mmbu_async.endpoints.prices import Price
+from mmbu_async.endpoints.retries import RetryPolicy, with_retries
+from mmbu_async.endpoints.sse import events
+from mmbu_async.endpoints.transport import AiohttpTransport, Timeouts, Transport, TransportError
+from mmbu_async.endpoints.wire import StreamParser, WireFormat, read_response
+from mmbu_async.model import (
+    Attempt,
+    Completion,
+    Failure,
+    FailureKind,
+    RetryDecision,
+    Timing,
+    Usage,
+)
+
+WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
+
+Keep = Callable[[Attempt, bool], Awaitable[None]]
+"""Told of each attempt, and whether it is the row's last. Awaited inside the slot for a reply."""
+
+
+class Purse(Protocol):
+    """Who holds the money."""
+
+    async def hold(self, usd: float | None) -> None:
+        """Set aside the most that a call may cost (None: unknown), or wait until calls under way have left
+        enough. Raises Draining when the cap forbids another call.
+        """
+
+    def settle(self, held: float | None, spent: float | None) -> None:
+        """The call cost this much; None: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a call may use, in tokens: input as estimated, output at most, and output as usual."""
+
+    input_tokens: int
+    most_output_tokens: int
+    usual_output_tokens: int
+
+
+class EndpointClient:
+    """Limits, retries and bookkeeping around one wire format; use as an async context manager."""
+
+    def __init__(
+        self,
+        settings: CallSettings,
+        *,
+        key: str,
+        purse: Purse,
+        price: Price | None,
+        random: Random,
+        transport: Transport | None = None,
+        start_concurrency: int = START,
+    ) -> None:
+        self.settings = settings
+        self.price = price
+        self.wire = WIRE_FORMATS[settings.endpoint]()
+        self.gate = Gate(
+            AdaptiveConcurrency(settings.concurrency, start_concurrency),
+            RequestRate(settings.rpm),
+            TokenBudget(settings.tpm),
+        )
+        self._key = key
+        self._headers = self.wire.headers(key)
+        self._url = settings.url + self.wire.path
+        self._purse = purse
+        self._random = random
+        self._policy = RetryPolicy(max_attempts=settings.max_attempts, max_time_s=settings.max_retry_time)
+        self._given_transport = transport
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.__aenter__()
+        if self._given_transport is None:
+            settings = self.settings
+            timeouts = Timeouts(
+                total=settings.timeout, connect=settings.connect_timeout, idle=settings.idle_timeout
+            )
+            own = AiohttpTransport(timeouts)
+            self._transport: Transport = own
+            await self._stack.enter_async_context(own)
+        else:
+            self._transport = self._given_transport
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        dispatcher = group.create_task(self.gate.dispatch(), name=f"dispatch to {self.settings.model}")
+        self._stack.callback(dispatcher.cancel)
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        await self._stack.__aexit__(*details)  # type: ignore[arg-type]
+
+    async def call(self, body: bytes, expected: Expected, keep: Keep) -> Completion | Failure:
+        """The outcome that stands after all attempts. Raises Draining when no further call may start.
+
+        A reply is handed to `keep` before its slot is given back, so that at most `concurrency` paid replies
+        can ever be unstored.
+        """
+        held = self._worst_cost(expected)
+        last: list[Attempt] = []
+
+        async def attempt(number: int) -> Completion | Failure:
+            permit = await self.gate.enter(expected.input_tokens + expected.usual_output_tokens)
+            outcome: Completion | Failure | None = None
+            try:
+                await self._purse.hold(held)
+                spent = held
+                try:
+                    made = await self._exchange(number, body)
+                    outcome, spent = made.outcome, made.cost_usd
+                finally:
+                    self._purse.settle(held, spent)
+                if isinstance(outcome, Completion):
+                    await keep(made, True)
+                last[:] = [made]
+            finally:
+                permit.leave(_load(outcome), _tokens(outcome, expected))
+            return outcome
+
+        async def note(failure: Failure, decision: RetryDecision) -> None:
+            if decision.again and decision.rate_limited and failure.retry_after_s:
+                self.gate.pause(decision.wait_s)
+            await keep(last[0], not decision.again)
+
+        return await with_retries(
+            attempt,
+            self._policy,
+            sleep=self.gate.sleep,
+            clock=time.monotonic,
+            random=self._random,
+            note=note,
+        )
+
+    async def _exchange(self, number: int, body: bytes) -> Attempt:
+        """One HTTP exchange, whatever comes of it."""
+        started_at = time.time()
+        began = time.perf_counter()
+        first_token_s = None
+        sent = True
+        outcome: Completion | Failure
+        try:
+            if self.settings.stream:
+                outcome, first_token_s = await self._streamed(body, began)
+            else:
+                response = await self._transport.post(self._url, self._headers, body)
+                if 200 <= response.status < 300:
+                    outcome = read_response(self.wire, response.status, response.headers, response.body)
+                else:
+                    outcome = failure_from_response(
+                        response.status, response.headers, response.body, now=time.time()
+                    )
+        except TransportError as error:
+            sent = error.sent
+            outcome = Failure(kind=error.kind, message=str(error))
+        timing = Timing(
+            started_at=started_at, total_s=time.perf_counter() - began, first_token_s=first_token_s
+        )
+        if isinstance(outcome, Failure):
+            outcome = self._masked(outcome)
+        return Attempt(number=number, timing=timing, outcome=outcome, cost_usd=self._cost(outcome, sent=sent))
+
+    async def _streamed(self, body: bytes, began: float) -> tuple[Completion | Failure, float | None]:
+        parser = self.wire.stream_parser()
+        first_token_s = None
+        async with self._transport.stream(self._url, self._headers, body) as response:
+            if not 200 <= response.status < 300:
+                whole = b"".join([chunk async for chunk in response.chunks()])
+                return failure_from_response(response.status, response.headers, whole, now=time.time()), None
+            if "text/event-stream" not in response.headers.get("content-type", "text/event-stream"):
+                whole = b"".join([chunk async for chunk in response.chunks()])
+                return read_response(self.wire, response.status, response.headers, whole), None
+            async for event in events(response.chunks()):
+                if not _fed(parser, event):
+                    return malformed(
+                        "the stream held an event that cannot be read",
+                        response.headers,
+                        response.status,
+                        event,
+                    ), first_token_s
+                if first_token_s is None and parser.started:
+                    first_token_s = time.perf_counter() - began
+            return parser.result(response.headers, response.status), first_token_s
+
+    def _cost(self, outcome: Completion | Failure, *, sent: bool) -> float | None:
+        """Dollars; None: unknown. A call that the endpoint answered with an error status is not charged."""
+        if isinstance(outcome, Completion):
+            if self.price is None or not outcome.usage.reported:
+                return None
+            return self.price.cost(outcome.usage)
+        if outcome.usage is not None and self.price is not None:
+            return self.price.cost(outcome.usage)
+        charged_unseen = sent and (outcome.status is None or outcome.status < 300)
+        return None if charged_unseen else 0.0
+
+    def _worst_cost(self, expected: Expected) -> float | None:
+        if self.price is None:
+            return None
+        return self.price.cost(
+            Usage(input_tokens=expected.input_tokens, output_tokens=expected.most_output_tokens)
+        )
+
+    def _masked(self, failure: Failure) -> Failure:
+        """Some endpoints repeat the key in their complaint."""
+        if self._key and self._key in failure.message:
+            return replace(failure, message=failure.message.replace(self._key, "***"))
+        return failure
+
+
+def _fed(parser: StreamParser, event: bytes) -> bool:
+    try:
+        parser.feed(event)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _load(outcome: Completion | Failure | None) -> Outcome:
+    """What the concurrency control should think of it."""
+    if isinstance(outcome, Completion):
+        return Outcome.SUCCESS
+    if outcome is None:
+        return Outcome.OTHER
+    if outcome.kind is FailureKind.RATE_LIMIT or outcome.status == 529:
+        return Outcome.RATE_LIMITED
+    if outcome.kind in (FailureKind.SERVER_ERROR, FailureKind.TIMEOUT, FailureKind.CONNECTION):
+        return Outcome.TROUBLE
+    return Outcome.OTHER
+
+
+def _tokens(outcome: Completion | Failure | None, expected: Expected) -> float:
+    """What the token budget is charged: as reported, else as expected; nothing for a refused request."""
+    if isinstance(outcome, Completion) and outcome.usage.reported:
+        return outcome.usage.input_tokens + outcome.usage.output_tokens
+    if outcome is None or isinstance(outcome, Completion) or outcome.status is None:
+        return expected.input_tokens + expected.usual_output_tokens
+    return 0.0
+
+
+__all__ = ["Draining", "EndpointClient", "Expected", "Keep", "Purse"]

@@ -1,0 +1,165 @@
+"""OpenAI chat completions, and every server that speaks them (vLLM, SGLang, Ollama, OpenRouter, gateways)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from mmbu_async.config import CallSettings
+from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.wire import MEDIA_TYPES, count_of, fields_of, parts_of, text_of
+from mmbu_async.model import Completion, Failure, Finish, Json, PreparedImage, Prompt, Usage
+
+_FINISHES: Mapping[str, Finish] = {
+    "stop": Finish.STOP,
+    "eos": Finish.STOP,
+    "end_turn": Finish.STOP,
+    "length": Finish.LENGTH,
+    "max_tokens": Finish.LENGTH,
+    "content_filter": Finish.REFUSAL,
+    "refusal": Finish.REFUSAL,
+}
+_OPENING = {
+    media: b'{"type":"image_url","image_url":{"url":"data:' + media.encode() + b";base64,"
+    for media in MEDIA_TYPES
+}
+
+
+class OpenAIChat:
+    """`POST /chat/completions`."""
+
+    path = "/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, settings: CallSettings, prompt: Prompt, images: Sequence[PreparedImage]) -> bytes:
+        own_limit = "max_completion_tokens" in settings.params
+        head = fields_of(
+            settings,
+            {
+                "model": settings.model,
+                "max_tokens": None if own_limit else settings.max_tokens or None,
+                "temperature": settings.temperature,
+                "seed": settings.seed,
+                "stream": settings.stream or None,
+                "stream_options": {"include_usage": True} if settings.stream else None,
+            },
+        )
+        system = (
+            b'{"role":"system","content":' + orjson.dumps(prompt.system) + b"},"
+            if prompt.system is not None
+            else b""
+        )
+        if len(prompt.parts) == 1 and isinstance(prompt.parts[0], str):
+            content = orjson.dumps(prompt.parts[0])
+        else:
+            content = parts_of(prompt, images, _OPENING, b'"}}')
+        return b"".join((head, b',"messages":[', system, b'{"role":"user","content":', content, b"}]}"))
+
+    def read(self, payload: Mapping[str, Json], headers: Headers, status: int) -> Completion | Failure:
+        choices = payload.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return malformed("the reply has no choices", headers, status)
+        choice = choices[0]
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            return malformed("the reply's first choice has no message", headers, status)
+        return _completion(
+            text=text_of(message.get("content")),
+            refusal=text_of(message.get("refusal")),
+            reasoning=text_of(message.get("reasoning_content") or message.get("reasoning")),
+            finish=str(choice.get("finish_reason") or ""),
+            usage=payload.get("usage"),
+            model=str(payload.get("model") or ""),
+            request=request_id(headers) or str(payload.get("id") or ""),
+        )
+
+    def stream_parser(self) -> OpenAIStream:
+        return OpenAIStream()
+
+
+class OpenAIStream:
+    """Collects `chat.completion.chunk` events."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._finish = ""
+        self._usage: Json = None
+        self._model = ""
+        self._id = ""
+        self._done = False
+        self._error: Mapping[str, Any] | None = None
+
+    def feed(self, event: bytes) -> None:
+        if event == b"[DONE]":
+            self._done = True
+            return
+        chunk = orjson.loads(event)
+        if not isinstance(chunk, dict):
+            return
+        if chunk.get("error"):
+            self._error = chunk
+            return
+        self._usage = chunk.get("usage") or self._usage
+        self._model = self._model or str(chunk.get("model") or "")
+        self._id = self._id or str(chunk.get("id") or "")
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            text = text_of(delta.get("content"))
+            self.started = self.started or bool(text)
+            self._text.append(text)
+            self._reasoning.append(text_of(delta.get("reasoning_content") or delta.get("reasoning")))
+            self._refusal.append(text_of(delta.get("refusal")))
+            self._finish = str(choice.get("finish_reason") or self._finish)
+
+    def result(self, headers: Headers, status: int) -> Completion | Failure:
+        if self._error is not None:
+            failure = failure_in_ok_body(self._error, headers, status)
+            return failure or malformed("the stream held an error", headers, status)
+        if not self._finish and not self._done:
+            return malformed("the stream ended before the reply did", headers, status)
+        return _completion(
+            text="".join(self._text),
+            refusal="".join(self._refusal),
+            reasoning="".join(self._reasoning),
+            finish=self._finish,
+            usage=self._usage,
+            model=self._model,
+            request=request_id(headers) or self._id,
+        )
+
+
+def _completion(
+    *, text: str, refusal: str, reasoning: str, finish: str, usage: Json, model: str, request: str
+) -> Completion:
+    end = _FINISHES.get(finish, Finish.OTHER)
+    if refusal:
+        end, text = Finish.REFUSAL, text or refusal
+    return Completion(
+        text=text,
+        finish=end,
+        finish_raw=finish,
+        reasoning=reasoning,
+        usage=_usage(usage),
+        model=model,
+        request_id=request,
+    )
+
+
+def _usage(usage: Json) -> Usage:
+    if not isinstance(usage, dict) or not usage:
+        return Usage(reported=False)
+    output_details = usage.get("completion_tokens_details") or {}
+    input_details = usage.get("prompt_tokens_details") or {}
+    return Usage(
+        input_tokens=count_of(usage.get("prompt_tokens")),
+        output_tokens=count_of(usage.get("completion_tokens")),
+        reasoning_tokens=count_of(output_details.get("reasoning_tokens")),
+        cached_tokens=count_of(input_details.get("cached_tokens")),
+    )

@@ -1,0 +1,87 @@
+"""The one door to tenacity: an operation is tried until it succeeds, must not be retried, or time is up.
+
+There is no second layer: a 429 that is hidden by a client library's own retries would never reach the
+concurrency control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+
+import tenacity
+
+from mmbu_async.model import TRANSIENT_KINDS, Completion, Failure, FailureKind, RetryDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How long a row is worth another attempt."""
+
+    max_attempts: int = 6
+    max_time_s: float = 1800.0
+    base_s: float = 1.0
+    """The first wait is drawn from 0 to this; each further bound doubles (full jitter)."""
+    longest_s: float = 60.0
+
+
+def decide(outcome: Completion | Failure, counted: int, policy: RetryPolicy, random: Random) -> RetryDecision:
+    """What to do after an attempt of which `counted` used up an attempt so far. Pure but for the draw.
+
+    Full jitter after exponential bounds: M. Brooker, Exponential Backoff and Jitter, AWS Architecture Blog,
+    2015. A wait that the endpoint asked for is kept to and lengthened by up to a tenth, never shortened.
+    """
+    if isinstance(outcome, Completion) or outcome.kind not in TRANSIENT_KINDS:
+        return RetryDecision(again=False)
+    limited = outcome.kind is FailureKind.RATE_LIMIT
+    if outcome.retry_after_s is not None:
+        wait = outcome.retry_after_s * random.uniform(1.0, 1.1)
+        return RetryDecision(again=True, wait_s=wait, rate_limited=limited, counts=not limited)
+    bound = min(policy.longest_s, policy.base_s * 2 ** min(counted - 1, 30))
+    return RetryDecision(again=True, wait_s=random.uniform(0.0, bound), rate_limited=limited)
+
+
+async def with_retries(
+    operation: Callable[[int], Awaitable[Completion | Failure]],
+    policy: RetryPolicy,
+    *,
+    sleep: Callable[[float], Awaitable[None]],
+    clock: Callable[[], float],
+    random: Random,
+    note: Callable[[Failure, RetryDecision], Awaitable[None]],
+) -> Completion | Failure:
+    """Run `operation(attempt number from 1)` until its outcome stands.
+
+    `clock` is monotonic, in seconds. `note` hears of each failed attempt before the wait, with the decision
+    that was made (`again` False: the failure stands).
+    """
+    counted = 0
+    number = 0
+    began = clock()
+    last = RetryDecision(again=False)
+
+    async def attempt() -> Completion | Failure:
+        nonlocal number, counted, last
+        number += 1
+        counted += 1
+        outcome = await operation(number)
+        if isinstance(outcome, Completion):
+            return outcome
+        last = decide(outcome, counted, policy, random)
+        if not last.counts:
+            counted -= 1
+        late = clock() - began + last.wait_s > policy.max_time_s
+        if counted >= policy.max_attempts or late:
+            last = RetryDecision(again=False, rate_limited=last.rate_limited)
+        await note(outcome, last)
+        return outcome
+
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_result(lambda outcome: isinstance(outcome, Failure) and last.again),
+        wait=lambda state: last.wait_s,
+        stop=tenacity.stop_never,
+        sleep=sleep,
+        reraise=True,
+    )
+    return await retrying(attempt)

@@ -1,0 +1,181 @@
+"""The wire itself: bytes out, bytes in. The seam where a test or another machine can stand.
+
+Only this module knows aiohttp. The connector's own limit is off (aiohttp stops at 100 connections unless
+told otherwise): how many calls are under way is decided in one place, the gate.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import aiohttp
+
+from mmbu_async.endpoints.failures import Headers
+from mmbu_async.model import FailureKind
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+READ_BUFFER = 2**20
+"""Bytes that aiohttp reads ahead before it pauses the socket; its default of 64 KB throttles large bodies."""
+
+
+class TransportError(Exception):
+    """No complete response came. `kind` is TIMEOUT or CONNECTION; `sent` whether the endpoint may bill."""
+
+    def __init__(self, kind: FailureKind, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A complete response."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class StreamedResponse(Protocol):
+    """A response whose body is read as it comes."""
+
+    status: int
+    headers: Headers
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body in pieces, as the network delivers them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds: for the whole attempt, for the connection, and without a byte."""
+
+    total: float
+    connect: float
+    idle: float
+
+
+class Transport(Protocol):
+    """Sends one request. Raises TransportError when no complete response came."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        """Send and read the whole response."""
+
+    def stream(self, url: str, headers: Mapping[str, str], body: bytes) -> _AsyncContext[StreamedResponse]:
+        """Send and hand over the response once its headers came."""
+
+
+class _AsyncContext(Protocol[_T_co]):
+    async def __aenter__(self) -> _T_co: ...
+    async def __aexit__(self, *details: object) -> bool | None: ...
+
+
+class AiohttpTransport:
+    """One aiohttp session for one endpoint; use as an async context manager."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._timeout = aiohttp.ClientTimeout(
+            total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.idle
+        )
+        self._timeouts = timeouts
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60),
+            timeout=self._timeout,
+            read_bufsize=READ_BUFFER,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Content-Type": "application/json", "User-Agent": "mmbu-async"},
+            skip_auto_headers=("Accept",),
+            trust_env=True,
+        )
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        async with self._request(url, headers, body) as response:
+            try:
+                return Response(status=response.status, headers=response.headers, body=await response.read())
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                raise self._named(error, sent=True) from error
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[StreamedResponse]:
+        async with self._request(url, headers, body) as response:
+            yield _AiohttpStream(response, self)
+
+    @asynccontextmanager
+    async def _request(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        if self._session is None:
+            raise RuntimeError("the transport is used outside its async context")
+        try:
+            response = await self._session.post(url, data=body, headers=headers, allow_redirects=False)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._named(error, sent=not isinstance(error, aiohttp.ClientConnectorError)) from error
+        try:
+            yield response
+        finally:
+            response.release()
+
+    def _named(self, error: Exception, *, sent: bool) -> TransportError:
+        """One sentence for what aiohttp says in many classes."""
+        match error:
+            case aiohttp.ConnectionTimeoutError():
+                text = f"no connection within {self._timeouts.connect:g} s"
+                return TransportError(FailureKind.TIMEOUT, text, sent=False)
+            case aiohttp.SocketTimeoutError():
+                text = f"no byte for {self._timeouts.idle:g} s"
+                return TransportError(FailureKind.TIMEOUT, text, sent=sent)
+            case TimeoutError():
+                text = f"no complete reply within {self._timeouts.total:g} s"
+                return TransportError(FailureKind.TIMEOUT, text, sent=sent)
+            case aiohttp.ClientConnectorDNSError():
+                return TransportError(FailureKind.CONNECTION, f"unknown host {error.host}", sent=False)
+            case aiohttp.ClientConnectorCertificateError():
+                text = f"the certificate of {error.host} is not trusted ({error.certificate_error})"
+                return TransportError(FailureKind.CONNECTION, text, sent=False)
+            case aiohttp.ClientConnectorError():
+                text = f"no connection to {error.host}:{error.port} ({_system_words(error.os_error)})"
+                return TransportError(FailureKind.CONNECTION, text, sent=False)
+            case aiohttp.ServerDisconnectedError():
+                return TransportError(FailureKind.CONNECTION, "the server closed the connection", sent=sent)
+            case aiohttp.ClientPayloadError():
+                text = "the connection broke in the middle of the reply"
+                return TransportError(FailureKind.CONNECTION, text, sent=True)
+            case _:
+                text = f"the connection was lost ({_system_words(error)})"
+                return TransportError(FailureKind.CONNECTION, text, sent=sent)
+
+
+class _AiohttpStream:
+    def __init__(self, response: aiohttp.ClientResponse, transport: AiohttpTransport) -> None:
+        self.status = response.status
+        self.headers: Headers = response.headers
+        self._response = response
+        self._transport = transport
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._transport._named(error, sent=True) from error
+
+
+def _system_words(error: Exception | ssl.SSLError) -> str:
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(words).split())[:200]

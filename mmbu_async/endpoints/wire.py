@@ -1,0 +1,108 @@
+"""What every wire format can do: a prompt into a request body, a response into a `Completion`. Pure.
+
+Bodies are spliced from bytes: base64 of an image is copied once and never passes through a JSON encoder,
+which would cost more CPU than all the rest of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import orjson
+import pybase64
+
+from mmbu_async.config import CallSettings
+from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed
+from mmbu_async.model import Completion, Failure, ImageSlot, Json, PreparedImage, Prompt
+
+
+class StreamParser(Protocol):
+    """Collects the events of one streamed reply."""
+
+    started: bool
+    """Whether a content token has come."""
+
+    def feed(self, event: bytes) -> None:
+        """Take the data of one server-sent event."""
+
+    def result(self, headers: Headers, status: int) -> Completion | Failure:
+        """The reply, once the stream ended; a Failure when it ended too early or held an error."""
+
+
+class WireFormat(Protocol):
+    """One vendor's request and response bodies."""
+
+    path: str
+    """Below the base URL."""
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Request headers, the key among them."""
+
+    def body(self, settings: CallSettings, prompt: Prompt, images: Sequence[PreparedImage]) -> bytes:
+        """The request body."""
+
+    def read(self, payload: Mapping[str, Json], headers: Headers, status: int) -> Completion | Failure:
+        """The reply in a parsed body that holds no error object."""
+
+    def stream_parser(self) -> StreamParser:
+        """A fresh parser for one streamed reply."""
+
+
+def read_response(wire: WireFormat, status: int, headers: Headers, body: bytes) -> Completion | Failure:
+    """The reply in a response under status 200, or why there is none."""
+    try:
+        payload = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return malformed("the body is no JSON", headers, status, body[:2000])
+    if (failure := failure_in_ok_body(payload, headers, status)) is not None:
+        return failure
+    try:
+        return wire.read(payload, headers, status)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return malformed(f"the reply has an unknown shape ({error})", headers, status)
+
+
+def fields_of(settings: CallSettings, fields: Mapping[str, Json]) -> bytes:
+    """The JSON of a request's plain fields, its closing brace taken off, ready for more to be appended.
+
+    `params` come last and win; a null there removes the field.
+    """
+    merged = {key: value for key, value in fields.items() if value is not None}
+    merged.update(settings.params)
+    return orjson.dumps({key: value for key, value in merged.items() if value is not None})[:-1]
+
+
+def parts_of(
+    prompt: Prompt, images: Sequence[PreparedImage], opening: Mapping[str, bytes], closing: bytes
+) -> bytes:
+    """The JSON array of a user message's parts; `opening` maps a media type to what stands before base64."""
+    pieces: list[bytes] = [b"["]
+    for part in prompt.parts:
+        if len(pieces) > 1:
+            pieces.append(b",")
+        if isinstance(part, ImageSlot):
+            image = images[part.index]
+            pieces += (opening[image.media_type], pybase64.b64encode(image.data), closing)
+        else:
+            pieces.append(orjson.dumps({"type": "text", "text": part}))
+    pieces.append(b"]")
+    return b"".join(pieces)
+
+
+MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+def text_of(value: Json) -> str:
+    """Reply text that arrives as a string, null, or a list of text parts."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        texts = (part.get("text") for part in value if isinstance(part, dict))
+        return "".join(text for text in texts if isinstance(text, str))
+    return ""
+
+
+def count_of(value: Json) -> int:
+    """A token count, or 0 for whatever else stands there."""
+    return value if isinstance(value, int) and value >= 0 else 0
