@@ -1,0 +1,267 @@
+"""Anthropic's spelling: `POST /v1/messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from mmbu_async.model import Finish, Json
+from mmbu_async.simulator.config import SimulatorConfig
+from mmbu_async.simulator.pictures import Picture
+from mmbu_async.simulator.wire import (
+    ApiError,
+    ChatRequest,
+    Envelope,
+    Reply,
+    check_picture,
+    content_hash,
+    decode,
+    load,
+    words,
+)
+
+_ERRORS: dict[str, tuple[int, str, str]] = {
+    # case: (status, type, words)
+    "request_timeout": (408, "timeout_error", "Request timed out."),
+    "too_early": (425, "api_error", "Too early."),
+    "rate_limit": (
+        429,
+        "rate_limit_error",
+        "This request would exceed your organization's rate limit of requests per minute. For details, "
+        "refer to: https://docs.claude.com/en/api/rate-limits.",
+    ),
+    "server_error": (500, "api_error", "Internal server error"),
+    "bad_gateway": (502, "api_error", "Bad gateway"),
+    "unavailable": (503, "api_error", "Service unavailable"),
+    "gateway_timeout": (504, "timeout_error", "Request timed out"),
+    "overloaded": (529, "overloaded_error", "Overloaded"),
+    "unauthorized": (401, "authentication_error", "invalid x-api-key"),
+    "no_key": (401, "authentication_error", "x-api-key header is required"),
+    "forbidden": (
+        403,
+        "permission_error",
+        "Your API key does not have permission to use the specified resource.",
+    ),
+    "model_not_found": (404, "not_found_error", "model: {model}"),
+    "payment_required": (402, "billing_error", "There is an issue with your billing or payment information."),
+    "quota": (
+        429,
+        "rate_limit_error",
+        "You have exceeded your current quota: your organization's monthly spend limit is reached. Please "
+        "check your plan and billing details.",
+    ),
+    "credit_balance": (
+        400,
+        "invalid_request_error",
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade "
+        "or purchase credits.",
+    ),
+    "bad_request": (400, "invalid_request_error", "Invalid request."),
+    "bad_json": (400, "invalid_request_error", "The request body is not valid JSON."),
+    "image_too_large": (
+        400,
+        "invalid_request_error",
+        "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 6400000 bytes > 5242880 bytes",
+    ),
+    "image_parse": (400, "invalid_request_error", "Could not process image"),
+    "content_policy": (400, "invalid_request_error", "Output blocked by content filtering policy"),
+    "unsupported_parameter": (
+        400,
+        "invalid_request_error",
+        "temperature: Extra inputs are not permitted",
+    ),
+    "body_too_large": (413, "request_too_large", "Request exceeds the maximum size"),
+    "tokens_limit": (429, "rate_limit_error", "This request would exceed the rate limit of tokens."),
+    "not_found": (404, "not_found_error", "Not found"),
+}
+
+_FINISH = {
+    Finish.STOP: "end_turn",
+    Finish.LENGTH: "max_tokens",
+    Finish.REFUSAL: "refusal",
+    Finish.OTHER: "end_turn",
+}
+
+
+class Anthropic:
+    """Messages."""
+
+    name = "anthropic"
+
+    def read(self, body: bytes, config: SimulatorConfig) -> ChatRequest:
+        payload = load(body)
+        _require(payload, config)
+        texts: list[str] = []
+        pictures: list[Picture] = []
+        for index, message in enumerate(payload["messages"]):
+            if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+                raise _bad(f"messages.{index}.role: Input should be 'user' or 'assistant'")
+            content = message.get("content")
+            if isinstance(content, str):
+                content = [{"type": "text", "text": content}]
+            if not isinstance(content, list) or not content:
+                raise _bad(f"messages.{index}.content: Field required")
+            for place, block in enumerate(content):
+                where = f"messages.{index}.content.{place}"
+                kind = block.get("type") if isinstance(block, dict) else None
+                if kind == "text":
+                    if not str(block.get("text", "")).strip():
+                        raise _bad("messages: text content blocks must contain non-whitespace text")
+                    texts.append(str(block["text"]))
+                elif kind == "image":
+                    pictures.append(_picture(block, where, config))
+                else:
+                    raise _bad(f"{where}: Input tag '{kind}' does not match any of the expected tags")
+        system = payload.get("system", "")
+        if isinstance(system, list):
+            system = "\n".join(str(block.get("text", "")) for block in system if isinstance(block, dict))
+        return ChatRequest(
+            model=payload["model"],
+            system=str(system),
+            text="\n".join(texts),
+            pictures=tuple(pictures),
+            max_tokens=payload["max_tokens"],
+            stream=payload.get("stream") is True,
+            include_usage=True,
+            content=content_hash(self.name, payload),
+        )
+
+    def body(self, reply: Reply, envelope: Envelope) -> Json:
+        value: dict[str, Json] = {
+            "id": envelope.reply_id,
+            "type": "message",
+            "role": "assistant",
+            "model": envelope.model,
+            "content": _blocks(reply),
+            "stop_reason": _FINISH[reply.finish],
+            "stop_sequence": None,
+        }
+        if reply.usage.reported:
+            value["usage"] = _usage(reply)
+        return value
+
+    def events(self, reply: Reply, envelope: Envelope, include_usage: bool) -> Iterator[tuple[bytes, bool]]:
+        started = self.body(reply, envelope) | {"content": [], "stop_reason": None}
+        if reply.usage.reported:
+            started["usage"] = _usage(reply) | {"output_tokens": 1}
+        yield _event("message_start", {"message": started}), False
+        for index, block in enumerate(_blocks(reply)):
+            thinking = block["type"] == "thinking"
+            empty = (
+                {"type": "thinking", "thinking": "", "signature": ""} if thinking else block | {"text": ""}
+            )
+            yield _event("content_block_start", {"index": index, "content_block": empty}), False
+            if index == 0:
+                yield _event("ping", {}), False
+            for word in words(block["thinking" if thinking else "text"]):
+                delta = (
+                    {"type": "thinking_delta", "thinking": word}
+                    if thinking
+                    else {"type": "text_delta", "text": word}
+                )
+                yield _event("content_block_delta", {"index": index, "delta": delta}), True
+            if thinking:
+                delta = {"type": "signature_delta", "signature": block["signature"]}
+                yield _event("content_block_delta", {"index": index, "delta": delta}), False
+            yield _event("content_block_stop", {"index": index}), False
+        end: dict[str, Json] = {"delta": {"stop_reason": _FINISH[reply.finish], "stop_sequence": None}}
+        if reply.usage.reported:
+            end["usage"] = {"output_tokens": reply.usage.output_tokens}
+        yield _event("message_delta", end), False
+        yield _event("message_stop", {}), False
+
+    def error_event(self, error: ApiError, envelope: Envelope) -> bytes:
+        return b"event: error\ndata: " + orjson.dumps(self.error(error, envelope.request_id)) + b"\n\n"
+
+    def error(self, error: ApiError, request_id: str) -> Json:
+        kind = _ERRORS[error.code][1]
+        return {
+            "type": "error",
+            "error": {"type": kind, "message": error.message},
+            "request_id": request_id,
+        }
+
+    def said(self, code: str, request: ChatRequest | None) -> tuple[int, str]:
+        status, _, text = _ERRORS[code]
+        return status, text.replace("{model}", request.model if request else "")
+
+
+def _bad(message: str) -> ApiError:
+    return ApiError(400, "bad_request", message)
+
+
+def _require(payload: dict[str, Json], config: SimulatorConfig) -> None:
+    for name, kind in (("model", str), ("max_tokens", int), ("messages", list)):
+        if name not in payload:
+            raise _bad(f"{name}: Field required")
+        if not isinstance(payload[name], kind) or not payload[name]:
+            raise _bad(f"{name}: Input should be a valid {kind.__name__}")
+    for name in sorted(config.unsupported_parameters & payload.keys()):
+        raise ApiError(400, "unsupported_parameter", f"{name}: Extra inputs are not permitted")
+
+
+def _picture(block: dict[str, Json], where: str, config: SimulatorConfig) -> Picture:
+    """Decodes the image and puts its hash into the message, so that the content hash stays cheap."""
+    source = block.get("source")
+    if not isinstance(source, dict) or source.get("type") != "base64":
+        raise _bad(f"{where}.image.source: the simulator takes base64 sources only")
+    data, declared = source.get("data"), source.get("media_type")
+    place = f"{where}.image.source.base64"
+    if declared not in ("image/jpeg", "image/png", "image/gif", "image/webp"):
+        raise _bad(
+            f"{place}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"
+        )
+    limit = config.max_image_base64
+    if isinstance(data, str) and limit is not None and len(data) > limit:
+        size = limit / 2**20
+        raise ApiError(
+            400,
+            "image_too_large",
+            f"{place}: image exceeds {size:g} MB maximum: {len(data)} bytes > {limit} bytes",
+        )
+    image = decode(data, declared) if isinstance(data, str) else None
+    if image is None:
+        raise ApiError(400, "image_parse", "Could not process image")
+    if image.media_type != declared:
+        raise _bad(
+            f"{place}: The image was specified using the {declared} media type, but the image appears to be "
+            f"a {image.media_type} image"
+        )
+    if check_picture(image, config) is not None:
+        edge = config.max_image_edge
+        words_ = f": {edge} pixels" if edge is not None else ""
+        raise ApiError(
+            400,
+            "image_too_large",
+            f"{place}.data: At least one of the image dimensions exceed max allowed size{words_}",
+        )
+    source["data"] = image.sha256
+    return image
+
+
+def _blocks(reply: Reply) -> list[dict[str, Json]]:
+    if reply.empty:
+        return []
+    blocks: list[dict[str, Json]] = []
+    if reply.reasoning:
+        signature = "EsimulatedSignature=="
+        blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": signature})
+    if reply.text is not None and (reply.text or not reply.filtered):
+        blocks.append({"type": "text", "text": reply.text})
+    return blocks
+
+
+def _usage(reply: Reply) -> dict[str, Json]:
+    usage = reply.usage
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "service_tier": "standard",
+    }
+
+
+def _event(kind: str, value: dict[str, Json]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind} | value))

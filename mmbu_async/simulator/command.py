@@ -1,0 +1,116 @@
+"""The simulator's own flags. One line of JSON on standard output says where it listens."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmbu_async.errors import ConfigError
+from mmbu_async.simulator.config import Latency, SimulatorConfig
+from mmbu_async.simulator.faults import FaultRule
+from mmbu_async.simulator.server import serve
+
+
+def parser() -> argparse.ArgumentParser:
+    """The flags; each is the field of SimulatorConfig with dashes."""
+    flags = argparse.ArgumentParser(prog="mmbu simulate", description="An endpoint like the real ones.")
+    add = flags.add_argument
+    add("--port", type=int, default=0, help="on 127.0.0.1; 0 takes a free one")
+    add("--seed", type=int, default=0)
+    add("--latency", default="0", help="SECONDS, uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA, exponential:MEAN")
+    add("--judge-latency", default=None, help="the same for judge requests")
+    add("--tokens-per-second", type=float, default=None)
+    add("--max-concurrent", type=int, default=None, help="replies made at once; others wait in order")
+    add("--max-queue", type=int, default=None, help="requests that may wait")
+    add("--rpm", type=float, default=None, help="requests a minute, per key")
+    add("--tpm", type=float, default=None, help="tokens a minute, per key")
+    add("--limit-burst-s", type=float, default=60.0, help="seconds of its rate that a limit can save up")
+    add("--key", action="append", default=[], help="a key that is let in; none: any")
+    add("--model", action="append", default=[], help="a model that exists; none: any")
+    add("--max-body-bytes", type=int, default=32 * 1024 * 1024)
+    add("--max-image-base64", type=int, default=None, help="characters")
+    add("--max-image-edge", type=int, default=None, help="pixels")
+    add("--max-image-pixels", type=int, default=None)
+    add("--unsupported-parameter", action="append", default=[], help="a request field that is refused")
+    add("--fault", action="append", default=[], help="NAME[@model|@judge]=RATE | first:N | text:WORDS | ...")
+    add("--schedule", type=Path, default=None, help="file with one fault rule a line")
+    add("--retry-after-s", type=float, default=1.0, help="what injected refusals ask for; below 0: nothing")
+    add("--retry-after-style", default="seconds", help="seconds, ms, both, date or reset")
+    add("--drip-interval-s", type=float, default=1.0)
+    add("--stall-s", type=float, default=2.0)
+    add("--blind", action="store_true", help="do not look at images")
+    add("--vision-workers", type=int, default=1)
+    add("--vision-cache", type=int, default=4096)
+    add("--log", type=Path, default=None, help="JSON Lines file that requests are appended to")
+    return flags
+
+
+def configure(arguments: argparse.Namespace) -> SimulatorConfig:
+    rules = [FaultRule.parse(text) for text in arguments.fault]
+    if arguments.schedule is not None:
+        try:
+            rules += FaultRule.parse_schedule(arguments.schedule.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"the schedule {arguments.schedule} cannot be read: {error}.") from None
+    judge_latency = arguments.judge_latency
+    return SimulatorConfig(
+        port=arguments.port,
+        seed=arguments.seed,
+        latency=Latency.parse(arguments.latency),
+        judge_latency=None if judge_latency is None else Latency.parse(judge_latency),
+        tokens_per_second=arguments.tokens_per_second,
+        max_concurrent=arguments.max_concurrent,
+        max_queue=arguments.max_queue,
+        rpm=arguments.rpm,
+        tpm=arguments.tpm,
+        limit_burst_s=arguments.limit_burst_s,
+        keys=frozenset(arguments.key),
+        models=frozenset(arguments.model),
+        max_body_bytes=arguments.max_body_bytes,
+        max_image_base64=arguments.max_image_base64,
+        max_image_edge=arguments.max_image_edge,
+        max_image_pixels=arguments.max_image_pixels,
+        unsupported_parameters=frozenset(arguments.unsupported_parameter),
+        faults=tuple(rules),
+        retry_after_s=arguments.retry_after_s if arguments.retry_after_s >= 0 else None,
+        retry_after_style=arguments.retry_after_style,
+        drip_interval_s=arguments.drip_interval_s,
+        stall_s=arguments.stall_s,
+        vision=not arguments.blind,
+        vision_workers=arguments.vision_workers,
+        vision_cache=arguments.vision_cache,
+        log=arguments.log,
+        log_memory=0,
+    )
+
+
+def announce(url: str) -> None:
+    sys.stdout.write(json.dumps({"url": url, "openai": url + "/v1", "anthropic": url}) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until SIGTERM or SIGINT; the exit code is that of the named error, or 0."""
+    options = parser().parse_args(arguments)
+    try:
+        config = configure(options)
+        run(config)
+    except ConfigError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def run(config: SimulatorConfig) -> None:
+    """On uvloop where there is one: the simulator must not be what a benchmark measures."""
+    if sys.platform == "win32":
+        asyncio.run(serve(config, ready=announce))
+        return
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(config, ready=announce))

@@ -1,0 +1,382 @@
+"""One request from arrival to end, in the order in which a real endpoint works.
+
+Key, body, model, images, injected refusals, limits, a place in the queue, the reply, its delivery; and one
+record in the log, whatever happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import orjson
+from aiohttp import web
+
+from mmbu_async.simulator import delivery, headers, replies
+from mmbu_async.simulator.config import SimulatorConfig, unit
+from mmbu_async.simulator.faults import Fault, choose
+from mmbu_async.simulator.limits import Limits, Places, QueueFullError, Refusal
+from mmbu_async.simulator.log import PictureRecord, Record, RequestLog, fingerprint
+from mmbu_async.simulator.vision import Eyes, Findings
+from mmbu_async.simulator.wire import ApiError, ChatRequest, Envelope, Reply, Wire
+
+_STATUSES = frozenset(
+    {
+        Fault.REQUEST_TIMEOUT,
+        Fault.TOO_EARLY,
+        Fault.RATE_LIMIT,
+        Fault.SERVER_ERROR,
+        Fault.BAD_GATEWAY,
+        Fault.UNAVAILABLE,
+        Fault.GATEWAY_TIMEOUT,
+        Fault.OVERLOADED,
+        Fault.UNAUTHORIZED,
+        Fault.FORBIDDEN,
+        Fault.MODEL_NOT_FOUND,
+        Fault.PAYMENT_REQUIRED,
+        Fault.QUOTA,
+        Fault.CREDIT_BALANCE,
+        Fault.BAD_REQUEST,
+        Fault.IMAGE_TOO_LARGE,
+        Fault.CONTENT_POLICY,
+        Fault.UNSUPPORTED_PARAMETER,
+        Fault.BODY_TOO_LARGE,
+    }
+)
+"""Faults that are an error status and nothing else; they are answered at once and charge no limit."""
+_SAY_WHEN = frozenset({Fault.RATE_LIMIT, Fault.UNAVAILABLE, Fault.OVERLOADED})
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """What all requests share."""
+
+    config: SimulatorConfig
+    log: RequestLog
+    eyes: Eyes
+    executor: Executor
+    places: Places
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    wall: Callable[[], float]
+    """Unix seconds."""
+    began: float
+    closing: bool = False
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    occurrences: Counter[str] = field(default_factory=Counter)
+    limits: dict[str, Limits] = field(default_factory=dict)
+
+    def limits_of(self, key: str) -> Limits:
+        owner = fingerprint(key)
+        if owner not in self.limits:
+            config = self.config
+            self.limits[owner] = Limits(
+                rpm=config.rpm, tpm=config.tpm, burst_s=config.limit_burst_s, clock=self.clock
+            )
+        return self.limits[owner]
+
+
+class Exchange:
+    """One request. Its fields fill up on the way and end as the record."""
+
+    def __init__(self, desk: Desk, wire: Wire, http: web.Request) -> None:
+        self._desk = desk
+        self._wire = wire
+        self._http = http
+        self._number = next(desk.numbers)
+        self._arrived_at, self._arrived = desk.wall(), desk.clock()
+        self._key = _key(wire.name, http.headers)
+        self._request: ChatRequest | None = None
+        self._occurrence = 0
+        self._queued_s = 0.0
+        self._status = 0
+        self._error = ""
+        self._fault: Fault | None = None
+        self._reply: Reply | None = None
+        self._bytes_in = 0
+        digits = hashlib.sha256(f"{desk.config.seed} {self._number}".encode()).hexdigest()
+        self._request_id = f"req_{digits[:32]}" if wire.name == "openai" else f"req_011{digits[:21]}"
+
+    async def run(self) -> web.StreamResponse:
+        aborted = True
+        try:
+            try:
+                response = await self._answer()
+            except ApiError as error:
+                response = await self._refuse(error)
+            aborted = False
+            return response
+        except ConnectionError:
+            # The client is gone; aiohttp only needs some response to close the books on.
+            return web.Response()
+        finally:
+            self._desk.log.add(self._record(aborted))
+
+    async def _answer(self) -> web.StreamResponse:
+        self._check_key()
+        body = await self._read()
+        request = self._request = self._wire.read(body, self._desk.config)
+        if self._desk.config.models and request.model not in self._desk.config.models:
+            raise self._api_error("model_not_found")
+        desk, config = self._desk, self._desk.config
+        desk.occurrences[request.content] += 1
+        self._occurrence = desk.occurrences[request.content]
+        self._fault = choose(
+            config.faults,
+            role=request.role,
+            text=request.text,
+            number=self._number,
+            seconds=self._arrived - desk.began,
+            occurrence=self._occurrence,
+            draw=lambda: unit(config.seed, "fault", request.content, self._occurrence),
+        )
+        if self._fault in _STATUSES:
+            raise self._injected(self._fault)
+        limits = desk.limits_of(self._key)
+        if refusal := limits.admit(request.input_tokens):
+            raise self._limited(refusal)
+        if self._fault is Fault.RESET:
+            delivery.reset(self._http)
+            return web.Response()
+        if self._fault is Fault.TIMEOUT:
+            await asyncio.Event().wait()
+        async with self._place():
+            reply = self._reply = await self._make(request)
+            limits.charge_output(reply.usage.output_tokens)
+            await asyncio.sleep(self._service_s(request, reply))
+            return await self._deliver(request, reply)
+
+    def _check_key(self) -> None:
+        config = self._desk.config
+        if self._wire.name == "anthropic":
+            if not self._key:
+                raise self._api_error("no_key")
+            if "anthropic-version" not in self._http.headers:
+                raise ApiError(400, "bad_request", "anthropic-version: header is required")
+        if config.keys and self._key not in config.keys:
+            raise self._api_error("unauthorized" if self._key else "no_key")
+
+    async def _read(self) -> bytes:
+        try:
+            body = await self._http.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise self._api_error("body_too_large") from None
+        self._bytes_in = len(body)
+        return body
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        places, began = self._desk.places, self._desk.clock()
+        try:
+            await places.enter()
+        except QueueFullError:
+            raise self._api_error("overloaded") from None
+        finally:
+            self._queued_s = self._desk.clock() - began
+        try:
+            yield
+        finally:
+            places.leave()
+
+    async def _make(self, request: ChatRequest) -> Reply:
+        findings: Findings | None = None
+        if request.pictures and self._desk.config.vision and request.role == "model":
+            eyes, picture = self._desk.eyes, request.pictures[0]
+            findings = eyes.recall(picture)
+            if findings is None:
+                loop = asyncio.get_running_loop()
+                findings = await loop.run_in_executor(self._desk.executor, eyes.look, picture)
+            if findings is None:
+                raise self._api_error("image_parse")
+        return replies.reply(replies.speak(request, findings), request, self._fault)
+
+    def _service_s(self, request: ChatRequest, reply: Reply) -> float:
+        """Seconds from the start of the work to the first token (stream) or to the whole reply."""
+        config = self._desk.config
+        latency = config.latency
+        if request.role == "judge" and config.judge_latency is not None:
+            latency = config.judge_latency
+        seconds = latency.quantile(unit(config.seed, "latency", request.content, self._occurrence))
+        if self._fault is Fault.STALL:
+            seconds += config.stall_s
+        if config.tokens_per_second is not None and not request.stream:
+            seconds += reply.usage.output_tokens / config.tokens_per_second
+        return seconds
+
+    # ------------------------------------------------------------ sending
+
+    async def _deliver(self, request: ChatRequest, reply: Reply) -> web.StreamResponse:
+        envelope = self._envelope(request)
+        if self._fault in (Fault.HTML_ERROR, Fault.HTML_PAGE):
+            bad = self._fault is Fault.HTML_ERROR
+            title = "502 Bad Gateway" if bad else "Log in to the network"
+            return await self._send(502 if bad else 200, delivery.page(title), "text/html; charset=utf-8")
+        if request.stream:
+            return await self._stream(request, reply, envelope)
+        value = self._wire.body(reply, envelope)
+        if self._fault is Fault.ERROR_IN_200:
+            value = self._wire.error(self._api_error("server_error"), self._request_id)
+        body = orjson.dumps(value)
+        if self._fault is Fault.MALFORMED_JSON:
+            body = body[: len(body) * 2 // 3]
+        return await self._send(200, body, "application/json")
+
+    async def _send(self, status: int, body: bytes, media_type: str) -> web.StreamResponse:
+        self._status = status
+        response = await delivery.start(self._http, status, self._headers(media_type), len(body))
+        if self._fault in (Fault.RESET_MID_BODY, Fault.CUT_MID_BODY):
+            orderly = self._fault is Fault.CUT_MID_BODY
+            await delivery.broken(self._http, response, body[: len(body) // 2], orderly=orderly)
+        elif self._fault is Fault.DRIP:
+            await delivery.drip(response, body, self._desk.config.drip_interval_s)
+        else:
+            await delivery.whole(response, body)
+        return response
+
+    async def _stream(self, request: ChatRequest, reply: Reply, envelope: Envelope) -> web.StreamResponse:
+        self._status = 200
+        headers_ = self._headers("text/event-stream; charset=utf-8") | {"cache-control": "no-cache"}
+        response = await delivery.start(self._http, 200, headers_, None)
+        events = list(self._wire.events(reply, envelope, request.include_usage))
+        half = events[: max(1, len(events) // 2)]
+        speed = self._desk.config.tokens_per_second
+        if self._fault is Fault.DRIP:
+            body = b"".join(event for event, _ in events)
+            await delivery.drip(response, body, self._desk.config.drip_interval_s)
+            return response
+        if self._fault in (Fault.RESET_MID_BODY, Fault.CUT_MID_BODY):
+            await delivery.paced(response, half, speed)
+            await delivery.broken(self._http, response, b"", orderly=self._fault is Fault.CUT_MID_BODY)
+            return response
+        if self._fault is Fault.ERROR_IN_200:
+            error = self._wire.error_event(self._api_error("overloaded"), envelope)
+            events = [*half, (error, False)]
+        elif self._fault is Fault.MALFORMED_JSON:
+            broken = events[len(half)][0]
+            events = [*half, (broken[: len(broken) * 2 // 3] + b"\n\n", False), *events[len(half) + 1 :]]
+        await delivery.paced(response, events, speed)
+        await response.write_eof()
+        return response
+
+    async def _refuse(self, error: ApiError) -> web.StreamResponse:
+        self._status, self._error = error.status, error.code
+        body = orjson.dumps(self._wire.error(error, self._request_id))
+        all_headers = self._headers("application/json") | dict(error.headers)
+        response = await delivery.start(self._http, error.status, all_headers, len(body))
+        await delivery.whole(response, body)
+        return response
+
+    def _headers(self, media_type: str) -> dict[str, str]:
+        name = "x-request-id" if self._wire.name == "openai" else "request-id"
+        base = {"content-type": media_type, name: self._request_id}
+        if self._wire.name == "openai":
+            base |= {"openai-version": "2020-10-01", "openai-organization": "org-simulator"}
+        limits = self._desk.limits.get(fingerprint(self._key))
+        if limits is None:
+            return base
+        return base | headers.rate_limit_headers(self._wire.name, limits, self._desk.wall())
+
+    def _envelope(self, request: ChatRequest) -> Envelope:
+        digits = hashlib.sha256(f"{request.content} {self._occurrence}".encode()).hexdigest()
+        prefix = "chatcmpl-" if self._wire.name == "openai" else "msg_01"
+        return Envelope(
+            reply_id=prefix + digits[:29],
+            request_id=self._request_id,
+            model=request.model,
+            created=int(self._desk.wall()),
+        )
+
+    # ------------------------------------------------------------ errors
+
+    def _api_error(self, code: str, extra: Mapping[str, str] | None = None) -> ApiError:
+        status, words = self._wire.said(code, self._request)
+        return ApiError(status, code, words, headers=extra or {})
+
+    def _injected(self, fault: Fault) -> ApiError:
+        config = self._desk.config
+        if fault not in _SAY_WHEN or config.retry_after_s is None:
+            return self._api_error(fault.value)
+        when = headers.retry_headers(
+            config.retry_after_style, self._wire.name, config.retry_after_s, self._desk.wall()
+        )
+        return self._api_error(fault.value, when)
+
+    def _limited(self, refusal: Refusal) -> ApiError:
+        """A 429 in true words; what can never fit gets no time to come again."""
+        limit, requested, what = int(refusal.limit), int(refusal.requested), refusal.what
+        code = "rate_limit" if what == "requests" else "tokens_limit"
+        model = self._request.model if self._request else ""
+        if self._wire.name == "openai":
+            words = (
+                f"Rate limit reached for {model} in organization org-simulator on {what} per min: "
+                f"Limit {limit}, Requested {requested}. Please try again in "
+                f"{headers.go_duration(refusal.wait_s)}."
+            )
+            if refusal.never:
+                words = (
+                    f"Request too large for {model} on {what} per min: Limit {limit}, Requested {requested}."
+                )
+        else:
+            words = (
+                f"This request would exceed your organization's rate limit of {limit} {what} per minute. "
+                "For details, refer to: https://docs.claude.com/en/api/rate-limits."
+            )
+        when: dict[str, str] = {}
+        if not refusal.never:
+            style = "both" if self._wire.name == "openai" else "seconds"
+            when = headers.retry_headers(style, self._wire.name, refusal.wait_s, self._desk.wall())
+        return ApiError(429, code, words, headers=when)
+
+    # ------------------------------------------------------------ record
+
+    def _record(self, aborted: bool) -> Record:
+        request, reply = self._request, self._reply
+        pictures = request.pictures if request else ()
+        return Record(
+            number=self._number,
+            arrived_at=self._arrived_at,
+            queued_s=self._queued_s,
+            ended_at=self._arrived_at + self._desk.clock() - self._arrived,
+            path=self._http.path,
+            kind=self._wire.name,
+            role=request.role if request else "",
+            content=request.content if request else "",
+            occurrence=self._occurrence,
+            status=self._status,
+            error=self._error,
+            fault=self._fault.value if self._fault else "",
+            stream=request.stream if request else False,
+            model=request.model if request else "",
+            max_tokens=request.max_tokens if request else None,
+            input_tokens=reply.usage.input_tokens if reply else 0,
+            output_tokens=reply.usage.output_tokens if reply else 0,
+            charged=reply is not None,
+            request_id=self._request_id,
+            auth=fingerprint(self._key),
+            aborted=aborted and not self._desk.closing,
+            shutdown=aborted and self._desk.closing,
+            bytes_in=self._bytes_in,
+            pictures=tuple(
+                PictureRecord(
+                    sha256=picture.sha256,
+                    media_type=picture.media_type,
+                    width=picture.width,
+                    height=picture.height,
+                    bytes=len(picture.data),
+                )
+                for picture in pictures
+            ),
+        )
+
+
+def _key(wire: str, sent: Mapping[str, str]) -> str:
+    if wire == "anthropic":
+        return sent.get("x-api-key", "").strip()
+    scheme, _, key = sent.get("authorization", "").partition(" ")
+    return key.strip() if scheme.casefold() == "bearer" else ""

@@ -1,0 +1,300 @@
+"""OpenAI's spelling: `POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from mmbu_async.model import Finish, Json
+from mmbu_async.simulator.config import SimulatorConfig
+from mmbu_async.simulator.pictures import Picture
+from mmbu_async.simulator.wire import (
+    ApiError,
+    ChatRequest,
+    Envelope,
+    Reply,
+    check_picture,
+    content_hash,
+    decode,
+    load,
+    words,
+)
+
+_ERRORS: dict[str, tuple[int, str, str | None, str]] = {
+    # case: (status, type, code, words)
+    "request_timeout": (408, "timeout", None, "Request timed out."),
+    "too_early": (425, "server_error", None, "Too early: try again."),
+    "rate_limit": (
+        429,
+        "requests",
+        "rate_limit_exceeded",
+        "Rate limit reached for {model} in organization org-simulator on requests per min (RPM). "
+        "Visit https://platform.openai.com/account/rate-limits to learn more.",
+    ),
+    "server_error": (
+        500,
+        "server_error",
+        None,
+        "The server had an error while processing your request. Sorry about that!",
+    ),
+    "bad_gateway": (502, "server_error", None, "Bad gateway."),
+    "unavailable": (
+        503,
+        "service_unavailable",
+        None,
+        "The engine is currently overloaded, please try again later.",
+    ),
+    "gateway_timeout": (504, "server_error", None, "Gateway timeout."),
+    "overloaded": (529, "server_error", None, "Overloaded."),
+    "unauthorized": (
+        401,
+        "invalid_request_error",
+        "invalid_api_key",
+        "Incorrect API key provided. You can find your API key at "
+        "https://platform.openai.com/account/api-keys.",
+    ),
+    "no_key": (
+        401,
+        "invalid_request_error",
+        None,
+        "You didn't provide an API key. You need to provide your API key in an Authorization header using "
+        "Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
+    ),
+    "forbidden": (
+        403,
+        "invalid_request_error",
+        "unsupported_country_region_territory",
+        "Country, region, or territory not supported",
+    ),
+    "model_not_found": (
+        404,
+        "invalid_request_error",
+        "model_not_found",
+        "The model `{model}` does not exist or you do not have access to it.",
+    ),
+    "payment_required": (402, "insufficient_balance", "402", "Insufficient credits."),
+    "quota": (
+        429,
+        "insufficient_quota",
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details. For more information "
+        "on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
+    ),
+    "credit_balance": (
+        400,
+        "invalid_request_error",
+        "billing_hard_limit_reached",
+        "Billing hard limit has been reached.",
+    ),
+    "bad_request": (400, "invalid_request_error", None, "Invalid request."),
+    "bad_json": (400, "invalid_request_error", None, "We could not parse the JSON body of your request."),
+    "image_too_large": (
+        400,
+        "invalid_request_error",
+        "image_too_large",
+        "The image is too large: reduce its size and try again.",
+    ),
+    "image_parse": (
+        400,
+        "invalid_request_error",
+        "image_parse_error",
+        "You uploaded an unsupported image. Please make sure your image is valid and has one of the "
+        "following formats: ['png', 'jpeg', 'gif', 'webp'].",
+    ),
+    "content_policy": (
+        400,
+        "invalid_request_error",
+        "content_policy_violation",
+        "Your request was rejected as a result of our safety system.",
+    ),
+    "unsupported_parameter": (
+        400,
+        "invalid_request_error",
+        "unsupported_parameter",
+        "Unsupported parameter: 'temperature' is not supported with this model.",
+    ),
+    "body_too_large": (413, "invalid_request_error", None, "Request body is too large."),
+    "tokens_limit": (429, "tokens", "rate_limit_exceeded", "Rate limit reached for {model} on tokens."),
+    "not_found": (404, "invalid_request_error", "unknown_url", "Invalid URL."),
+}
+
+_FINISH = {Finish.STOP: "stop", Finish.LENGTH: "length", Finish.REFUSAL: "stop", Finish.OTHER: "stop"}
+
+
+class OpenAI:
+    """Chat completions."""
+
+    name = "openai"
+
+    def read(self, body: bytes, config: SimulatorConfig) -> ChatRequest:
+        payload = load(body)
+        _require(payload, config)
+        system: list[str] = []
+        texts: list[str] = []
+        pictures: list[Picture] = []
+        for index, message in enumerate(payload["messages"]):
+            where = f"messages[{index}]"
+            if not isinstance(message, dict):
+                raise ApiError(400, "bad_request", f"Invalid type for '{where}': expected an object.", where)
+            target = system if message.get("role") in ("system", "developer") else texts
+            content = message.get("content")
+            if isinstance(content, str):
+                target.append(content)
+                continue
+            for place, part in enumerate(content if isinstance(content, list) else ()):
+                kind = part.get("type") if isinstance(part, dict) else None
+                if kind == "text":
+                    target.append(str(part.get("text", "")))
+                elif kind == "image_url":
+                    pictures.append(_picture(part, f"{where}.content[{place}].image_url", config))
+                else:
+                    raise ApiError(
+                        400,
+                        "bad_request",
+                        f"Invalid value: '{kind}'. Supported values are: 'text' and 'image_url'.",
+                        f"{where}.content[{place}].type",
+                    )
+        options = payload.get("stream_options")
+        limit = payload.get("max_completion_tokens", payload.get("max_tokens"))
+        stream = payload.get("stream") is True
+        return ChatRequest(
+            model=payload["model"],
+            system="\n".join(system),
+            text="\n".join(texts),
+            pictures=tuple(pictures),
+            max_tokens=limit if isinstance(limit, int) else None,
+            stream=stream,
+            include_usage=not stream or (isinstance(options, dict) and options.get("include_usage") is True),
+            content=content_hash(self.name, payload),
+        )
+
+    def body(self, reply: Reply, envelope: Envelope) -> Json:
+        message: dict[str, Json] = {
+            "role": "assistant",
+            "content": reply.text,
+            "refusal": reply.refusal or None,
+            "annotations": [],
+        }
+        if reply.reasoning:
+            message["reasoning_content"] = reply.reasoning
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
+        value = {
+            "id": envelope.reply_id,
+            "object": "chat.completion",
+            "created": envelope.created,
+            "model": envelope.model,
+            "choices": [] if reply.empty else [choice],
+        }
+        if reply.usage.reported:
+            value["usage"] = _usage(reply)
+        return value | {"service_tier": "default", "system_fingerprint": "fp_simulator"}
+
+    def events(self, reply: Reply, envelope: Envelope, include_usage: bool) -> Iterator[tuple[bytes, bool]]:
+        head: dict[str, Json] = {
+            "id": envelope.reply_id,
+            "object": "chat.completion.chunk",
+            "created": envelope.created,
+            "model": envelope.model,
+            "service_tier": "default",
+            "system_fingerprint": "fp_simulator",
+        }
+        tail: dict[str, Json] = {"usage": None} if include_usage else {}
+
+        def chunk(delta: dict[str, Json], finish: str | None = None) -> bytes:
+            choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+            return _event(head | {"choices": [choice]} | tail)
+
+        if not reply.empty:
+            yield chunk({"role": "assistant", "content": "", "refusal": None}), False
+            for word in words(reply.reasoning):
+                yield chunk({"reasoning_content": word}), True
+            for word in words(reply.text or ""):
+                yield chunk({"content": word}), True
+            for word in words(reply.refusal):
+                yield chunk({"refusal": word}), True
+            yield chunk({}, _finish(reply)), False
+        if include_usage and reply.usage.reported:
+            yield _event(head | {"choices": [], "usage": _usage(reply)}), False
+        yield b"data: [DONE]\n\n", False
+
+    def error_event(self, error: ApiError, envelope: Envelope) -> bytes:
+        return _event(self.error(error, envelope.request_id))
+
+    def error(self, error: ApiError, request_id: str) -> Json:
+        _, kind, code, _ = _ERRORS[error.code]
+        return {"error": {"message": error.message, "type": kind, "param": error.param, "code": code}}
+
+    def said(self, code: str, request: ChatRequest | None) -> tuple[int, str]:
+        status, _, _, text = _ERRORS[code]
+        return status, text.replace("{model}", request.model if request else "")
+
+
+def _require(payload: dict[str, Json], config: SimulatorConfig) -> None:
+    if not isinstance(payload.get("model"), str) or not payload["model"]:
+        raise ApiError(400, "bad_request", "you must provide a model parameter")
+    if not isinstance(payload.get("messages"), list) or not payload["messages"]:
+        raise ApiError(400, "bad_request", "Missing required parameter: 'messages'.", "messages")
+    for name in sorted(config.unsupported_parameters & payload.keys()):
+        raise ApiError(
+            400,
+            "unsupported_parameter",
+            f"Unsupported parameter: '{name}' is not supported with this model.",
+            name,
+        )
+
+
+def _picture(part: dict[str, Json], where: str, config: SimulatorConfig) -> Picture:
+    """Decodes the image and puts its hash into the message, so that the content hash stays cheap."""
+    holder = part.get("image_url")
+    url = holder.get("url") if isinstance(holder, dict) else None
+    if not isinstance(holder, dict) or not isinstance(url, str):
+        raise ApiError(400, "bad_request", f"Missing required parameter: '{where}.url'.", f"{where}.url")
+    head, _, data = url.partition(";base64,")
+    if not head.startswith("data:"):
+        raise ApiError(400, "bad_request", "Failed to download image: the simulator has no network.", where)
+    image = decode(data, head.removeprefix("data:"))
+    if image is None:
+        raise ApiError(400, "image_parse", _ERRORS["image_parse"][3])
+    excess = check_picture(image, config)
+    if excess == "bytes":
+        raise ApiError(
+            400,
+            "image_too_large",
+            f"Invalid image: {image.base64_chars} bytes of base64 exceed the limit of "
+            f"{config.max_image_base64}.",
+            where,
+        )
+    if excess is not None:
+        raise ApiError(
+            400,
+            "image_too_large",
+            f"Invalid image: its dimensions {image.width}x{image.height} exceed the allowed size.",
+            where,
+        )
+    holder["url"] = image.sha256
+    return image
+
+
+def _finish(reply: Reply) -> str:
+    return "content_filter" if reply.filtered else _FINISH[reply.finish]
+
+
+def _usage(reply: Reply) -> Json:
+    usage = reply.usage
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning_tokens,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+def _event(value: Json) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"

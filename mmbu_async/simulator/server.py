@@ -1,0 +1,145 @@
+"""The simulated endpoint as a server on the loopback address."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from mmbu_async.errors import ConfigError
+from mmbu_async.simulator.anthropic import Anthropic
+from mmbu_async.simulator.config import SimulatorConfig
+from mmbu_async.simulator.exchange import Desk, Exchange
+from mmbu_async.simulator.limits import Places
+from mmbu_async.simulator.log import Record, RequestLog
+from mmbu_async.simulator.openai import OpenAI
+from mmbu_async.simulator.vision import Eyes
+from mmbu_async.simulator.wire import ApiError, Wire
+
+HOST = "127.0.0.1"
+"""Nothing else is ever bound: the simulator asks nobody who they are."""
+_CREATED = 1_767_225_600
+"""Date of birth of every model in the list of models, in Unix seconds."""
+
+
+class Simulator:
+    """`async with Simulator(config) as sim:` serves until the block ends."""
+
+    def __init__(
+        self,
+        config: SimulatorConfig | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.config = config or SimulatorConfig()
+        self.url = ""
+        """`http://127.0.0.1:PORT`; OpenAI's base URL is this plus `/v1`."""
+        self._clock, self._wall = clock, wall
+        self._log = RequestLog(None, 0)
+        self._stack = AsyncExitStack()
+
+    @property
+    def log(self) -> Sequence[Record]:
+        """The newest finished requests, in order of their end; readable after the block too."""
+        return self._log.records
+
+    async def __aenter__(self) -> Self:
+        config = self.config
+        async with AsyncExitStack() as stack:
+            self._log = stack.enter_context(RequestLog(config.log, config.log_memory))
+            executor = ThreadPoolExecutor(config.vision_workers, "simulator-eyes")
+            stack.callback(executor.shutdown, wait=True, cancel_futures=True)
+            desk = Desk(
+                config=config,
+                log=self._log,
+                eyes=Eyes(config.vision_cache),
+                executor=executor,
+                places=Places(config.max_concurrent, config.max_queue),
+                clock=self._clock,
+                wall=self._wall,
+                began=self._clock(),
+            )
+            runner = web.AppRunner(
+                _application(desk),
+                access_log=None,
+                handler_cancellation=True,
+                shutdown_timeout=0.0,
+                read_bufsize=2**20,
+            )
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            stack.callback(setattr, desk, "closing", True)
+            site = web.TCPSite(runner, HOST, config.port, backlog=4096)
+            try:
+                await site.start()
+            except OSError as error:
+                raise ConfigError(
+                    f"the simulator cannot listen on {HOST}:{config.port}: {error.strerror}; "
+                    "choose another port, or 0 for a free one."
+                ) from None
+            self.url = f"http://{HOST}:{runner.addresses[0][1]}"
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+
+def _application(desk: Desk) -> web.Application:
+    application = web.Application(client_max_size=desk.config.max_body_bytes)
+    wires: dict[str, Wire] = {"/v1/chat/completions": OpenAI(), "/v1/messages": Anthropic()}
+    for path, wire in wires.items():
+        application.router.add_post(path, _handler(desk, wire))
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        names = sorted(desk.config.models) or ["simulator"]
+        if "anthropic-version" in request.headers:
+            rows = [
+                {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+                for name in names
+            ]
+            return web.json_response(
+                {"data": rows, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+            )
+        listed = [
+            {"id": name, "object": "model", "created": _CREATED, "owned_by": "simulator"} for name in names
+        ]
+        return web.json_response({"object": "list", "data": listed})
+
+    async def elsewhere(request: web.Request) -> web.StreamResponse:
+        wire: Wire = Anthropic() if "anthropic-version" in request.headers else OpenAI()
+        status, words = wire.said("not_found", None)
+        message = f"{words} ({request.method} {request.path})"
+        return web.json_response(wire.error(ApiError(status, "not_found", message), ""), status=status)
+
+    application.router.add_get("/v1/models", models)
+    application.router.add_route("*", "/{path:.*}", elsewhere)
+    return application
+
+
+def _handler(desk: Desk, wire: Wire) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await Exchange(desk, wire, request).run()
+
+    return handle
+
+
+async def serve(config: SimulatorConfig, *, ready: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT; `ready` gets the URL once requests are taken."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with Simulator(config) as simulator:
+        ready(simulator.url)
+        await stop.wait()

@@ -1,0 +1,196 @@
+"""The simulator's eyes: a small classical-vision baseline. Pixels in, findings out; no answer key."""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from mmbu_async.simulator.pictures import Picture
+from mmbu_async.simulator.segment import Grey, Objects, find
+
+MAX_PIXELS = 64_000_000
+"""Larger images are not decoded."""
+WORK_EDGE = 768
+"""Longest side that is searched; larger images are shrunk first and boxes mapped back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cues:
+    """Simple features of the whole image; all between 0 and 1."""
+
+    grey: bool
+    red: float
+    green: float
+    blue: float
+    """Mean of each channel over the tissue or object (not black, not white)."""
+    dark: float
+    """Share of pixels that are almost black."""
+    light: float
+    """Share of pixels that are almost white."""
+    brown: float
+    """Share of pixels whose colour is that of DAB."""
+    corners_dark: bool
+    symmetry: float
+    """Correlation of the image with its mirror image, left to right."""
+    roughness: float
+    """Mean step between neighbouring pixels, relative to the spread of grey values."""
+    peak: float
+    """Share of the non-black pixels within a twentieth of the commonest grey value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What was seen in one image."""
+
+    width: int
+    height: int
+    objects: Objects
+    """Boxes in pixels of the image as sent."""
+    cues: Cues
+    marked: str
+    """`box` when a red box is drawn in, `mask` when a green mask is, '' for neither."""
+    marked_object: float
+    """Share of the marked region that belongs to objects."""
+
+
+class Eyes:
+    """Looks at images, and remembers the newest of them by hash. Safe to use from threads."""
+
+    def __init__(self, remember: int) -> None:
+        self._remember = remember
+        self._known: OrderedDict[str, Findings] = OrderedDict()
+        self._lock = Lock()
+
+    def recall(self, picture: Picture) -> Findings | None:
+        with self._lock:
+            return self._known.get(picture.sha256)
+
+    def look(self, picture: Picture) -> Findings | None:
+        """None when the image cannot be decoded or is too large to be."""
+        known = self.recall(picture)
+        if known is not None:
+            return known
+        findings = look(picture)
+        if findings is not None:
+            with self._lock:
+                self._known[picture.sha256] = findings
+                while len(self._known) > self._remember:
+                    self._known.popitem(last=False)
+        return findings
+
+
+def look(picture: Picture) -> Findings | None:
+    if picture.width * picture.height > MAX_PIXELS:
+        return None
+    try:
+        with Image.open(io.BytesIO(picture.data)) as image:
+            image.draft("RGB", (WORK_EDGE, WORK_EDGE))
+            image.load()
+            pixels, factor = _pixels(image, picture.width)
+    except (OSError, ValueError, SyntaxError):
+        return None
+    return _findings(pixels, factor, picture)
+
+
+def _pixels(image: Image.Image, width: int) -> tuple[NDArray[np.float32], float]:
+    """RGB between 0 and 1, at most WORK_EDGE long, and original pixels per pixel."""
+    if image.mode.startswith("I") or image.mode == "F":
+        values = np.asarray(image, dtype=np.float32)
+        values = values / max(float(values.max()), 1.0)
+        image = Image.fromarray((values * 255).astype(np.uint8))
+    image = image.convert("RGB")
+    if max(image.size) > WORK_EDGE:
+        image.thumbnail((WORK_EDGE, WORK_EDGE))
+    return np.asarray(image, dtype=np.float32) / np.float32(255), width / image.width
+
+
+def _findings(rgb: NDArray[np.float32], factor: float, picture: Picture) -> Findings:
+    spread = rgb.max(axis=2) - rgb.min(axis=2)
+    red_line = (rgb[..., 0] > 0.7) & (rgb[..., 1] < 0.35) & (rgb[..., 2] < 0.35)
+    green = rgb[..., 1] - np.maximum(rgb[..., 0], rgb[..., 2]) > 0.15
+    greyish = float(np.mean(spread < 0.06))
+    region, marked = _region(red_line, green, greyish)
+    grey = greyish > 0.75
+    luminance: Grey = np.where(
+        green, rgb[..., 1], np.where(red_line, np.median(rgb), rgb.mean(axis=2))
+    ).astype(np.float32)
+    objects = _scaled(find(_bright_objects(rgb, luminance, grey)), factor)
+    inside = float(objects.mask[region].mean()) if region is not None else 0.0
+    return Findings(
+        width=picture.width,
+        height=picture.height,
+        objects=objects,
+        cues=_cues(rgb, luminance, grey),
+        marked=marked,
+        marked_object=inside,
+    )
+
+
+def _bright_objects(rgb: NDArray[np.float32], luminance: Grey, grey: bool) -> Grey:
+    """Polarity: stained nuclei are dark where light shines through, which shows in a light border."""
+    if grey:
+        return luminance if float(np.median(luminance)) < 0.55 else np.float32(1) - luminance
+    if float(np.median(rgb.max(axis=2))) > 0.5:
+        return np.float32(1) - rgb[..., 0]
+    return np.asarray(rgb.max(axis=2))
+
+
+def _region(
+    red_line: NDArray[np.bool_], green: NDArray[np.bool_], greyish: float
+) -> tuple[tuple[slice, slice] | NDArray[np.bool_] | None, str]:
+    """A region that was drawn in: only colours on an otherwise grey image count."""
+    if greyish < 0.6 or greyish > 0.9999:
+        return None, ""
+    if red_line.sum() > 12 and red_line.sum() > green.sum() / 4:
+        rows = np.flatnonzero(red_line.any(axis=1))
+        columns = np.flatnonzero(red_line.any(axis=0))
+        if rows[-1] - rows[0] > 4 and columns[-1] - columns[0] > 4:
+            return (slice(rows[0] + 2, rows[-1] - 1), slice(columns[0] + 2, columns[-1] - 1)), "box"
+    if green.sum() > 12:
+        return green, "mask"
+    return None, ""
+
+
+def _scaled(objects: Objects, factor: float) -> Objects:
+    if factor == 1:
+        return objects
+    boxes = []
+    for x, y, width, height in objects.boxes:
+        boxes.append((round(x * factor), round(y * factor), round(width * factor), round(height * factor)))
+    return Objects(boxes=tuple(boxes), whole=objects.whole, solidity=objects.solidity, mask=objects.mask)
+
+
+def _cues(rgb: NDArray[np.float32], luminance: Grey, grey: bool) -> Cues:
+    flat = rgb.reshape(-1, 3)
+    brightest, darkest = flat.max(axis=1), flat.min(axis=1)
+    body = flat[(brightest > 0.12) & (darkest < 0.88)]
+    red, green, blue = (float(value) for value in (body if len(body) else flat).mean(axis=0))
+    brown = (flat[:, 0] > flat[:, 2] + 0.15) & (flat[:, 0] > flat[:, 1] + 0.04) & (flat[:, 0] < 0.8)
+    brown &= flat[:, 1] > flat[:, 2]
+    height, width = luminance.shape
+    step = max(1, min(height, width) // 16)
+    corners = [luminance[:step, :step], luminance[:step, -step:], luminance[-step:, :step]]
+    corners.append(luminance[-step:, -step:])
+    spread = float(luminance.std()) or 1.0
+    mirrored = float(np.mean((luminance - luminance.mean()) * (luminance - luminance.mean())[:, ::-1]))
+    seen = luminance[luminance > 0.08]
+    counts, _ = np.histogram(seen, bins=20, range=(0, 1))
+    return Cues(
+        grey=grey,
+        red=red,
+        green=green,
+        blue=blue,
+        dark=float(np.mean(brightest < 0.08)),
+        light=float(np.mean(darkest > 0.88)),
+        brown=float(np.mean(brown)),
+        corners_dark=all(float(np.median(corner)) < 0.1 for corner in corners),
+        symmetry=mirrored / spread**2,
+        roughness=float(np.abs(np.diff(luminance, axis=1)).mean()) / spread,
+        peak=float(counts.max()) / max(1, int(counts.sum())),
+    )
