@@ -6,13 +6,15 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from mmbu_async.errors import ConfigError
+from mmbu_async.simulator.bare import serve_bare
 from mmbu_async.simulator.config import Latency, SimulatorConfig
 from mmbu_async.simulator.faults import FaultRule
-from mmbu_async.simulator.server import serve
+from mmbu_async.simulator.server import serve, stop_on_signals
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,6 +47,9 @@ def parser() -> argparse.ArgumentParser:
     add("--blind", action="store_true", help="do not look at images")
     add("--vision-workers", type=int, default=1)
     add("--vision-cache", type=int, default=4096)
+    add(
+        "--bare", action="store_true", help="drain bodies and send one fixed reply; only --port and --latency"
+    )
     add("--log", type=Path, default=None, help="JSON Lines file that requests are appended to")
     return flags
 
@@ -98,19 +103,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         config = configure(options)
-        run(config)
+        if options.bare:
+            run(_bare(config))
+        else:
+            run(serve(config, ready=announce))
     except ConfigError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
     return 0
 
 
-def run(config: SimulatorConfig) -> None:
+async def _bare(config: SimulatorConfig) -> None:
+    if config.latency.kind != "fixed":
+        raise ConfigError("--bare answers after a fixed time: give --latency in seconds.")
+    stop = stop_on_signals()
+    tally = await serve_bare(port=config.port, latency_s=config.latency.first, stop=stop, ready=announce)
+    sys.stdout.write(json.dumps({"model_requests": tally.model, "judge_requests": tally.judge}) + "\n")
+
+
+def run(serving: Coroutine[Any, Any, None]) -> None:
     """On uvloop where there is one: the simulator must not be what a benchmark measures."""
     if sys.platform == "win32":
-        asyncio.run(serve(config, ready=announce))
+        asyncio.run(serving)
         return
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(config, ready=announce))
+        runner.run(serving)

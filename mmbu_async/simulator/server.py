@@ -134,12 +134,18 @@ def _handler(desk: Desk, wire: Wire) -> Callable[[web.Request], Awaitable[web.St
     return handle
 
 
-async def serve(config: SimulatorConfig, *, ready: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or SIGINT; `ready` gets the URL once requests are taken."""
+def stop_on_signals() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+async def serve(config: SimulatorConfig, *, ready: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT; `ready` gets the URL once requests are taken."""
+    stop = stop_on_signals()
     async with Simulator(config) as simulator:
         ready(simulator.url)
         await stop.wait()
