@@ -37,7 +37,7 @@ OFFICIAL_JUDGE = "claude-sonnet-5"
 class CallSettings(BaseModel):
     """How one model is reached and sampled: the model under test, or a judge."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
     endpoint: EndpointKind = "openai"

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 import aiohttp
 
 from mmbu_async.endpoints.failures import Headers
 from mmbu_async.model import FailureKind
-
-_T_co = TypeVar("_T_co", covariant=True)
 
 READ_BUFFER = 2**20
 """Bytes that aiohttp reads ahead before it pauses the socket; its default of 64 KB throttles large bodies."""
@@ -66,13 +64,10 @@ class Transport(Protocol):
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Send and read the whole response."""
 
-    def stream(self, url: str, headers: Mapping[str, str], body: bytes) -> _AsyncContext[StreamedResponse]:
+    def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[StreamedResponse]:
         """Send and hand over the response once its headers came."""
-
-
-class _AsyncContext(Protocol[_T_co]):
-    async def __aenter__(self) -> _T_co: ...
-    async def __aexit__(self, *details: object) -> bool | None: ...
 
 
 class AiohttpTransport:

@@ -1,0 +1,69 @@
+"""How many tokens a request may use, before anybody has counted.
+
+Text: four characters a token, the rule of thumb of both makers' documentation. Images: OpenAI's tile rule
+for chat models (85 + 170 a tile of 512 pixels, after fitting into 2048 and a short side of 768 pixels;
+"Images and vision", platform guide) and Anthropic's width * height / 750 (vision guide). Other servers
+differ by model, so an `Estimator` learns the ratio from the usage that the endpoint reports.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mmbu_async.endpoints.client import Expected
+from mmbu_async.model import Completion, PreparedImage, Usage
+
+CHARACTERS_A_TOKEN = 4
+FIRST_OUTPUT_GUESS = 200
+"""Tokens of a rationale and an answer, until replies have shown what is usual."""
+_MEMORY = 0.02
+"""Weight of the newest reply in the running averages."""
+
+
+def text_tokens(text: str) -> int:
+    return math.ceil(len(text) / CHARACTERS_A_TOKEN)
+
+
+def image_tokens(endpoint: str, width: int, height: int) -> int:
+    """Input tokens of one image of `width` x `height` pixels."""
+    if endpoint == "anthropic":
+        return math.ceil(width * height / 750)
+    fit = min(1.0, 2048 / max(width, height))
+    width_fit, height_fit = width * fit, height * fit
+    shrink = min(1.0, 768 / min(width_fit, height_fit))
+    tiles = math.ceil(width_fit * shrink / 512) * math.ceil(height_fit * shrink / 512)
+    return 85 + 170 * tiles
+
+
+class Estimator:
+    """Expected tokens of the next request, corrected by what replies reported so far."""
+
+    def __init__(self, endpoint: str, most_output_tokens: int) -> None:
+        self._endpoint = endpoint
+        self._most = most_output_tokens
+        self._ratio = 1.0
+        self._usual = float(min(FIRST_OUTPUT_GUESS, most_output_tokens))
+        self._seen = 0
+
+    def raw_input(self, texts: tuple[str, ...], images: tuple[PreparedImage, ...]) -> int:
+        """Input tokens by the rules alone."""
+        return sum(map(text_tokens, texts)) + sum(
+            image_tokens(self._endpoint, image.width, image.height) for image in images
+        )
+
+    def expect(self, raw_input: int) -> Expected:
+        return Expected(
+            input_tokens=math.ceil(raw_input * self._ratio),
+            most_output_tokens=self._most,
+            usual_output_tokens=math.ceil(self._usual),
+        )
+
+    def learn(self, raw_input: int, outcome: Completion) -> None:
+        """Take in what one reply reported."""
+        usage: Usage = outcome.usage
+        if not usage.reported or raw_input <= 0 or usage.input_tokens <= 0:
+            return
+        self._seen += 1
+        weight = max(_MEMORY, 1 / self._seen)
+        self._ratio += weight * (usage.input_tokens / raw_input - self._ratio)
+        self._usual += weight * (usage.output_tokens - self._usual)

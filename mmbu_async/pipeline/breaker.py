@@ -1,0 +1,64 @@
+"""No night is burnt on a dead endpoint: many rows in a row that fail alike first pause, then stop the run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from mmbu_async.model import TRANSIENT_KINDS, Failure
+
+THRESHOLD = 10
+"""Rows in a row."""
+PAUSE_S = 30.0
+PROBES = 3
+"""Rows that may fail after the pause before the run stops."""
+
+
+class Step(Enum):
+    """What to do after a row's outcome."""
+
+    GO_ON = auto()
+    PAUSE = auto()
+    STOP = auto()
+
+
+@dataclass(slots=True, kw_only=True)
+class Breaker:
+    """Counts rows whose failure stands; any reply resets it.
+
+    Failures are alike when they have the same kind and status. A kind that waiting may mend is given one
+    pause of `pause_s` seconds, during which calls that were already under way do not count; any other (each
+    row refused with 400, say) stops the run at the threshold.
+    """
+
+    threshold: int = THRESHOLD
+    probes: int = PROBES
+    pause_s: float = PAUSE_S
+    _alike: tuple[object, ...] = ()
+    _count: int = 0
+    _paused_until: float = -math.inf
+    _paused: bool = False
+
+    def success(self) -> None:
+        self._count = 0
+        self._paused = False
+
+    def failure(self, failure: Failure, now: float) -> Step:
+        """`now` is monotonic, in seconds."""
+        alike = (failure.kind, failure.status)
+        if alike != self._alike:
+            self._alike, self._count, self._paused = alike, 0, False
+        if self._paused and now < self._paused_until:
+            return Step.GO_ON
+        self._count += 1
+        if self._paused:
+            return Step.STOP if self._count >= self.probes else Step.GO_ON
+        if self._count < self.threshold:
+            return Step.GO_ON
+        if failure.kind not in TRANSIENT_KINDS:
+            return Step.STOP
+        self._paused = True
+        self._paused_until = now + self.pause_s
+        self._count = 0
+        return Step.PAUSE

@@ -1,0 +1,51 @@
+"""The money cap: never passed, as long as a call costs at most what its token limit allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mmbu_async.endpoints.gate import Draining
+
+
+class Budget:
+    """US dollars spent and set aside, for the model and the judge of one run together.
+
+    A call sets aside the most it may cost before it starts. When that does not fit beside what is spent and
+    what others have set aside, it waits for them to finish; when nothing is under way and it still does not
+    fit, the cap is reached.
+    """
+
+    def __init__(self, cap: float | None, spent: float, on_reached: Callable[[], None]) -> None:
+        self.cap = cap
+        self.spent = spent
+        """Includes earlier sessions, and the worst case of calls whose price was never learnt."""
+        self._held = 0.0
+        self._under_way = 0
+        self._changed = asyncio.Event()
+        self._on_reached = on_reached
+        self._reached = False
+
+    async def hold(self, usd: float | None) -> None:
+        """See `endpoints.client.Purse`."""
+        if self.cap is not None and usd is not None:
+            while not self._reached and self.spent + self._held + usd > self.cap:
+                if self._under_way == 0 or self.spent + usd > self.cap:
+                    self._reached = True
+                    self._on_reached()
+                    break
+                self._changed.clear()
+                await self._changed.wait()
+            if self._reached:
+                self._changed.set()
+                raise Draining
+            self._held += usd
+        self._under_way += 1
+
+    def settle(self, held: float | None, spent: float | None) -> None:
+        """See `endpoints.client.Purse`. An unknown cost is taken as the worst case."""
+        self._under_way -= 1
+        if self.cap is not None and held is not None:
+            self._held -= held
+        self.spent += held or 0.0 if spent is None else spent
+        self._changed.set()

@@ -1,0 +1,21 @@
+"""Fatal failures in plain words, with what to do."""
+
+from __future__ import annotations
+
+from mmbu_async.config import CallSettings
+from mmbu_async.model import Failure, FailureKind
+
+
+def explain(failure: Failure, settings: CallSettings) -> str:
+    """One sentence: what, where, what to do."""
+    words = f" ({failure.message})" if failure.message else ""
+    url = settings.url
+    match failure.kind:
+        case FailureKind.AUTH:
+            return f"{url} refuses the key in {settings.key_variable}{words}: set a valid key, then resume."
+        case FailureKind.MODEL_NOT_FOUND:
+            return f"{url} does not know the model '{settings.model}'{words}: check --model and --base-url."
+        case FailureKind.QUOTA:
+            return f"{url}: the account's quota or credit is used up{words}: top it up, then resume."
+        case _:
+            return f"{settings.model} at {url}: {failure.message}"

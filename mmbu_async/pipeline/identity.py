@@ -1,0 +1,71 @@
+"""What a run is: the settings that change answers. They must match on resume; all others may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from mmbu_async.config import CallSettings, JudgeConfig, RunConfig
+from mmbu_async.model import Benchmark, Json
+
+Identity = Mapping[str, Json]
+
+
+def sampling(settings: CallSettings) -> dict[str, Json]:
+    """What decides a model's reply to a given prompt, as far as the caller can decide it."""
+    return {
+        "model": settings.model,
+        "endpoint": settings.endpoint,
+        "max_tokens": settings.max_tokens,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+        "params": dict(sorted(settings.params.items())),
+    }
+
+
+def run_identity(
+    config: RunConfig, benchmark: Benchmark, *, fingerprint: str, image_policy: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Base URL, limits, time-outs, concurrency, row limit and judge are not in it."""
+    return {
+        "benchmark": benchmark.name,
+        "dataset": fingerprint,
+        "prompts": dict(sorted(benchmark.prompt_hashes().items())),
+        "images": dict(image_policy),
+        **sampling(config),
+    }
+
+
+def judge_identity(judge: JudgeConfig, prompt_sha256: str) -> dict[str, Json]:
+    """Verdicts of judges with the same identity are verdicts of the same judge."""
+    return {**sampling(judge), "prompt": prompt_sha256}
+
+
+def canonical(identity: Identity) -> str:
+    return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def differences(before: Identity, now: Identity) -> tuple[str, ...]:
+    """One line for each setting that differs, nested names joined by a dot."""
+    old, new = _flat(before), _flat(now)
+    return tuple(
+        f"{name}: {_show(old.get(name))} -> {_show(new.get(name))}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    )
+
+
+def _flat(identity: Identity, prefix: str = "") -> dict[str, Json]:
+    flat: dict[str, Json] = {}
+    for name, value in identity.items():
+        if isinstance(value, Mapping) and value:
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _show(value: Json) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,66 @@
+"""Structured logs: plain lines or JSON, each with the run's and the row's id where it has one."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+FIELDS = ("run", "row", "kind")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry.update({name: str(value) for name in FIELDS if (value := getattr(record, name, None))})
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(entry, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+class PlainLines(logging.Formatter):
+    """Time, level, message, and the ids in brackets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
+        ids = " ".join(f"{name}={value}" for name in FIELDS if (value := getattr(record, name, None)))
+        text = f"{moment} {record.levelname.lower():7} {record.getMessage()}" + (f" [{ids}]" if ids else "")
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class RunName(logging.Filter):
+    """Adds the run's name to each record."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self._run = run
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.run = self._run
+        return True
+
+
+def configure(*, json: bool = False, file: Path | None = None, level: int = logging.INFO) -> logging.Handler:
+    """Send the package's records to standard error, or to `file`. Returns the handler that does it."""
+    handler: logging.Handler = (
+        logging.FileHandler(file, encoding="utf-8") if file else logging.StreamHandler(sys.stderr)
+    )
+    handler.setFormatter(JsonLines() if json or (file and file.suffix == ".jsonl") else PlainLines())
+    logger = logging.getLogger("mmbu_async")
+    for old in list(logger.handlers):
+        logger.removeHandler(old)
+        old.close()
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+    return handler

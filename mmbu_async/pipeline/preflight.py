@@ -1,0 +1,69 @@
+"""Before a long run one row goes to the model and its answer to the judge; both are kept like any other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from mmbu_async.errors import EndpointDownError
+from mmbu_async.model import Answer, Completion
+from mmbu_async.pipeline.inferring import PAGE, InferStage
+from mmbu_async.pipeline.judging import JudgeStage
+from mmbu_async.pipeline.placement import ReadyRow
+from mmbu_async.store import StoredSample
+
+TRIES = 3
+"""Rows that may be refused (a content policy, a broken image) before the run is not begun."""
+SEARCHED = 4
+"""Pages searched for a row that needs the judge."""
+
+
+async def preflight(infer: InferStage, judge: JudgeStage, *, with_model: bool) -> None:
+    """Requests the stop of the run when model or judge cannot answer."""
+    if not with_model:
+        return
+    tried = 0
+    async for row in _candidates(infer):
+        if infer.stop:
+            return
+        (prepared,) = await infer.placement.prepare([row])
+        outcome = await infer.ask(prepared) if isinstance(prepared, ReadyRow) else None
+        judged = await _judged(judge) if isinstance(outcome, Completion) else False
+        tried += 1
+        if judged or tried == TRIES:
+            break
+    else:
+        return
+    if not judged and not infer.stop:
+        what = (
+            "the judge gave no verdict on" if isinstance(outcome, Completion) else "the model did not answer"
+        )
+        infer.stop.request(
+            EndpointDownError(
+                f"preflight: {what} the first {tried} rows; `mmbu doctor` says more, "
+                "--no-preflight runs all the same."
+            )
+        )
+
+
+async def _judged(judge: JudgeStage) -> bool:
+    """Whether the row just answered got its verdict, or needs none."""
+    if not len(judge.queue):
+        return True
+    task = await judge.next_unknown()
+    return task is None or await judge.ask(task) is not None
+
+
+async def _candidates(infer: InferStage) -> AsyncIterator[StoredSample]:
+    """Open rows, those that need the judge first."""
+    position, others, pages = -1, [], 0
+    probe = Answer(text="probe", how="tag")
+    while pages < SEARCHED and (page := await infer.reader.pending(infer.run_id, position, PAGE)):
+        position = page[-1].sample.position
+        pages += 1
+        for row in page:
+            if infer.judge.benchmark.judge_item(row.sample, probe) is not None:
+                yield row
+            elif len(others) < TRIES:
+                others.append(row)
+    for row in others:
+        yield row

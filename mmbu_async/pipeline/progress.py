@@ -1,0 +1,138 @@
+"""Progress while a run runs: a live panel on a terminal, plain log lines where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from mmbu_async.pipeline.monitor import Monitor
+from mmbu_async.pipeline.run import Stages, Watch
+
+REFRESH_S = 0.5
+LINE_EVERY_S = 15.0
+"""Seconds between log lines where output is no terminal."""
+TAIL_HINT_S = 30.0
+"""A row under way for longer than this is named: it is what the end of a run waits for."""
+
+log = logging.getLogger("mmbu_async.progress")
+
+
+def watcher(console: Console, *, line_every_s: float = LINE_EVERY_S) -> Watch:
+    """The display that fits where the output goes."""
+    return _live(console) if console.is_terminal else lines(line_every_s)
+
+
+async def silent(monitor: Monitor, stages: Stages) -> None:
+    """No display."""
+    await asyncio.Event().wait()
+
+
+def lines(every_s: float) -> Watch:
+    """A log line every so often, and one at the end."""
+
+    async def watch(monitor: Monitor, stages: Stages) -> None:
+        try:
+            while True:
+                await asyncio.sleep(every_s)
+                log.info(summary(monitor, stages, time.monotonic()))
+        finally:
+            log.info(summary(monitor, stages, time.monotonic()))
+
+    return watch
+
+
+def _live(console: Console) -> Watch:
+    async def watch(monitor: Monitor, stages: Stages) -> None:
+        def panel() -> Group:
+            return _panel(monitor, stages, time.monotonic())
+
+        with Live(panel(), console=console, auto_refresh=False, transient=True) as live:
+            await _refresh(live, panel)
+
+    return watch
+
+
+async def _refresh(live: Live, panel: Callable[[], Group]) -> None:
+    while True:
+        live.update(panel(), refresh=True)
+        await asyncio.sleep(REFRESH_S)
+
+
+def summary(monitor: Monitor, stages: Stages, now: float) -> str:
+    """The state in one line."""
+    return f"{_rows(monitor)} | {_speed(monitor, now)} | {_calls(monitor, stages)} | {_money(monitor)}"
+
+
+def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
+    bar = ProgressBar(total=max(1, monitor.total), completed=monitor.total - monitor.open, width=40)
+    head = Table.grid(padding=(0, 1))
+    head.add_row(Text(monitor.run, style="bold"), bar, Text(_rows(monitor)))
+    body = [Text(_speed(monitor, now)), Text(_calls(monitor, stages)), Text(_money(monitor))]
+    if hint := _tail(monitor, now):
+        body.append(Text(hint, style="yellow"))
+    return Group(head, *body)
+
+
+def _rows(monitor: Monitor) -> str:
+    finished = monitor.done_before + monitor.done
+    parts = [f"{finished:,}/{monitor.total:,} rows"]
+    if monitor.failed:
+        parts.append(f"{monitor.failed:,} failed")
+    if monitor.unjudged:
+        parts.append(f"{monitor.unjudged:,} unjudged")
+    return ", ".join(parts)
+
+
+def _speed(monitor: Monitor, now: float) -> str:
+    rate = monitor.rate(now)
+    eta = duration(monitor.open / rate) if rate > 0 else "not known yet"
+    return f"{rate:,.1f} rows/s, {duration(now - monitor.started)} so far, ETA {eta}"
+
+
+def _calls(monitor: Monitor, stages: Stages) -> str:
+    model = stages.infer.client.gate.concurrency.state
+    judge = stages.judge.client.gate.concurrency.state
+    return (
+        f"in flight {model.in_flight}/{model.cap} model, {judge.in_flight}/{judge.cap} judge; "
+        f"judge queue {monitor.judge_waiting:,}; retries {monitor.retries:,}; 429s {monitor.rate_limited:,}"
+    )
+
+
+def _money(monitor: Monitor) -> str:
+    tokens = f"tokens {compact(monitor.input_tokens)} in, {compact(monitor.output_tokens)} out"
+    if monitor.price_known:
+        return f"{tokens}; ${monitor.spent:,.2f}"
+    return f"{tokens}; cost unknown" + (f" beyond ${monitor.spent:,.2f}" if monitor.spent else "")
+
+
+def _tail(monitor: Monitor, now: float) -> str:
+    slowest = monitor.slowest(now)
+    if slowest is None or slowest[1] < TAIL_HINT_S:
+        return ""
+    return f"longest under way: row {slowest[0]}, {duration(slowest[1])}"
+
+
+def duration(seconds: float) -> str:
+    """`47 s`, `12 min 5 s`, `3 h 20 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def compact(number: float) -> str:
+    """`950`, `12.3k`, `4.6M`."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if number >= limit:
+            return f"{number / (1e3 if unit == 'k' else limit):,.1f}{unit}"
+    return f"{number:,.0f}"

@@ -1,0 +1,206 @@
+"""One session of a run: the stages, wired on one screen.
+
+    open rows -> read -> prepare -> infer -> (reply on disk) -> judge -> (verdict on disk)
+
+Everything between two stages is bounded, every task lives in a task group, and whatever stops a session
+(budget, Ctrl-C, a dead endpoint) does it by closing gates: calls under way finish and are stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from mmbu_async.config import CallSettings, RunConfig
+from mmbu_async.endpoints.client import EndpointClient
+from mmbu_async.endpoints.prices import Prices
+from mmbu_async.endpoints.tokens import Estimator
+from mmbu_async.errors import BudgetReachedError, ConfigError, MmbuError
+from mmbu_async.images import ImageLimits
+from mmbu_async.model import Benchmark, ImageRef, JudgeItem, Prompt
+from mmbu_async.pipeline.breaker import Breaker
+from mmbu_async.pipeline.budget import Budget
+from mmbu_async.pipeline.channel import Channel
+from mmbu_async.pipeline.inferring import PAGE, InferStage
+from mmbu_async.pipeline.judging import LOOKUP, JudgeStage
+from mmbu_async.pipeline.monitor import Monitor
+from mmbu_async.pipeline.placement import Threads, Workshop
+from mmbu_async.pipeline.preflight import preflight
+from mmbu_async.pipeline.records import Recorder
+from mmbu_async.pipeline.stop import Stop
+from mmbu_async.store import Reader, Writer
+
+PREPARERS = 3
+"""Batches in preparation at once, on two threads: one waits ready while two are worked on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What one session needs to know. Made by `opening.py`, from settings and store."""
+
+    config: RunConfig
+    store: Path
+    run_id: int
+    run_name: str
+    session_id: int
+    judge_id: int
+    benchmark: Benchmark
+    read_image: Callable[[ImageRef], bytes]
+    image_limits: ImageLimits
+    fill: Callable[[JudgeItem], Prompt]
+    read_verdict: Callable[[str], bool | None]
+    spent: float
+    """US dollars of earlier sessions."""
+    infer: bool = True
+    """False: only verdicts are bought (rejudge)."""
+    judge_from_session: int | None = None
+    """Rows whose reply is from this session or later are not in the judge's backlog; None: all are."""
+
+
+Watch = Callable[[Monitor, "Stages"], Coroutine[Any, Any, None]]
+"""Shows progress until it is cancelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The running parts, for displays and tests."""
+
+    infer: InferStage
+    judge: JudgeStage
+    budget: Budget
+
+
+async def run_session(
+    session: Session,
+    monitor: Monitor,
+    *,
+    stop: Stop,
+    watch: Watch,
+    heartbeat: Callable[[], Awaitable[None]],
+    random: Random,
+) -> None:
+    """Work until no row is open or `stop` is requested; then everything paid for is on disk.
+
+    `heartbeat` keeps the run's lease alive until it is cancelled.
+    """
+    async with AsyncExitStack() as stack:
+        stages = await _build(session, monitor, stop, random, stack)
+        infer, judge = stages.infer, stages.judge
+        async with asyncio.TaskGroup() as beside:
+            background = [
+                beside.create_task(_forever(heartbeat)),
+                beside.create_task(watch(monitor, stages)),
+            ]
+            if session.config.preflight:
+                await preflight(infer, judge, with_model=session.infer)
+            async with asyncio.TaskGroup() as work:
+                if session.infer:
+                    work.create_task(infer.read())
+                    work.create_task(
+                        _all((infer.prepare() for _ in range(PREPARERS)), then=infer.ready.close)
+                    )
+                asking = (infer.infer() for _ in range(_workers(session.config) if session.infer else 0))
+                backlog = judge.backlog(session.run_id, before_session=session.judge_from_session)
+                work.create_task(_all((*asking, backlog), then=judge.queue.close))
+                work.create_task(judge.sort())
+                work.create_task(_all(judge.ask_all() for _ in range(_workers(session.config.judge))))
+            for task in background:
+                task.cancel()
+
+
+async def _build(
+    session: Session, monitor: Monitor, stop: Stop, random: Random, stack: AsyncExitStack
+) -> Stages:
+    config = session.config
+    budget = Budget(config.max_cost, session.spent, lambda: stop.request(_budget_reached(config)))
+    writer = await stack.enter_async_context(Writer.open(session.store, synchronous=config.synchronous))
+    reader = await stack.enter_async_context(Reader.open(session.store))
+    model_client = await _client(config, budget, random, stack)
+    judge_client = await _client(config.judge, budget, random, stack)
+    recorder = Recorder(
+        writer=writer, run_id=session.run_id, session_id=session.session_id, judge_id=session.judge_id
+    )
+    judge = JudgeStage(
+        judge_id=session.judge_id,
+        client=judge_client,
+        reader=reader,
+        recorder=recorder,
+        benchmark=session.benchmark,
+        fill=session.fill,
+        read_verdict=session.read_verdict,
+        estimator=Estimator(config.judge.endpoint, config.judge.max_tokens),
+        monitor=monitor,
+        stop=stop,
+        queue=Channel(2 * LOOKUP),
+        asks=Channel(config.judge.concurrency),
+    )
+    estimator = Estimator(config.endpoint, config.max_tokens)
+    workshop = Workshop(
+        benchmark=session.benchmark,
+        read_image=session.read_image,
+        limits=session.image_limits,
+        wire=model_client.wire,
+        settings=config,
+        estimator=estimator,
+    )
+    infer = InferStage(
+        run_id=session.run_id,
+        client=model_client,
+        reader=reader,
+        recorder=recorder,
+        placement=stack.enter_context(Threads(workshop)),
+        estimator=estimator,
+        breaker=Breaker(),
+        monitor=monitor,
+        stop=stop,
+        judge=judge,
+        pages=Channel(PAGE),
+        ready=Channel(PAGE // 2),
+    )
+    for gate in (model_client.gate, judge_client.gate):
+        stop.on_request(gate.close)
+    for channel in (infer.pages, infer.ready, judge.queue, judge.asks):
+        stop.on_request(lambda channel=channel: channel.close(discard=True))  # type: ignore[misc]
+    return Stages(infer=infer, judge=judge, budget=budget)
+
+
+async def _client(
+    settings: CallSettings, budget: Budget, random: Random, stack: AsyncExitStack
+) -> EndpointClient:
+    price = Prices().find(settings)
+    if price is None and budget.cap is not None:
+        raise ConfigError(
+            f"--max-cost needs prices, and none is known for {settings.model} at {settings.host}: "
+            "give --input-price and --output-price (for the judge --judge-input-price, --judge-output-price)."
+        )
+    client = EndpointClient(settings, key=settings.api_key(), purse=budget, price=price, random=random)
+    return await stack.enter_async_context(client)
+
+
+def _workers(settings: CallSettings) -> int:
+    """Rows in hand at once: as many as calls, and some whose call waits for a retry without its slot."""
+    return settings.concurrency + max(8, settings.concurrency // 2)
+
+
+def _budget_reached(config: RunConfig) -> MmbuError:
+    return BudgetReachedError(
+        f"the money cap of {config.max_cost:g} US dollars is reached; everything so far is kept: "
+        "resume with a higher --max-cost."
+    )
+
+
+async def _all(workers: Any, *, then: Callable[[], None] = lambda: None) -> None:
+    """Run the workers together, then close what they fill."""
+    async with asyncio.TaskGroup() as group:
+        for worker in workers:
+            group.create_task(worker)
+    then()
+
+
+async def _forever(heartbeat: Callable[[], Awaitable[None]]) -> None:
+    await heartbeat()
