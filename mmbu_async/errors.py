@@ -4,6 +4,7 @@
     ├── ConfigError               a flag, a file or an environment variable is wrong            exit 2
     │   └── MissingKeyError       the environment has no API key
     ├── DataError                 a dataset, a row or an image is not as it must be             exit 2
+    │   ├── RowError              one row of a dataset cannot be used
     │   └── ImageError            one image cannot be read or sent: fails its row, not the run
     ├── StoreError                the SQLite store cannot be used                               exit 7
     │   ├── StoreLockedError      another process holds the run or the file
@@ -47,6 +48,18 @@ class DataError(MmbuError):
     """A dataset, a row or an image is not as it must be."""
 
     exit_code = 2
+
+
+class RowError(DataError):
+    """One row of a dataset cannot be used. Kept in parts: rows with one problem are listed together."""
+
+    def __init__(self, row: str, problem: str, value: str = "") -> None:
+        super().__init__(f"row {row}: {problem}" + (f" ({value})." if value else "."))
+        self.row = row
+        self.problem = problem
+        """What is wrong and what to do, in words that hold for every row that has it."""
+        self.value = value
+        """What stands there in this row."""
 
 
 class ImageError(DataError):

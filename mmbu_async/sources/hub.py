@@ -1,0 +1,93 @@
+"""A dataset of the Hugging Face hub, through `datasets`; image bytes come as they were uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mmbu_async.errors import DataError, ImageError
+from mmbu_async.model import ImageRef, Json
+from mmbu_async.sources.base import RawRow
+
+SPLIT = "train"
+"""The split that an ImageFolder on the hub has unless it says otherwise."""
+
+Load = Callable[[str, str], Any]
+"""(hub id, split) -> `datasets.Dataset`."""
+
+
+def load_from_hub(name: str, split: str) -> Any:
+    """`datasets.load_dataset`, imported here because it takes a second that local folders need not pay."""
+    import datasets
+
+    return datasets.load_dataset(name, split=split)
+
+
+class HubDataset:
+    """Rows and images of one split. The table is memory-mapped, not loaded."""
+
+    def __init__(self, name: str, *, split: str = SPLIT, load: Load = load_from_hub) -> None:
+        import datasets
+        from huggingface_hub.errors import HfHubHTTPError
+
+        try:
+            table = load(name, split)
+        except (datasets.exceptions.DatasetsError, HfHubHTTPError, OSError, ValueError) as error:
+            raise DataError(f"{name}: {_reason(error, split)}") from error
+        columns = [key for key, kind in table.features.items() if isinstance(kind, datasets.Image)]
+        if not columns:
+            raise DataError(f"{name}: has no image column; name a dataset with images.")
+        for column in columns:
+            table = table.cast_column(column, datasets.Image(decode=False))
+        self._table = table
+        self._columns = columns
+        self.description = f"{name}, split {split}"
+        self.stamp = str(table._fingerprint)
+
+    def rows(self) -> Iterator[RawRow]:
+        for position, row in enumerate(self._table):
+            fields = {key: value for key, value in row.items() if key not in self._columns}
+            yield RawRow(
+                position=position,
+                fields=fields,
+                images=(ImageRef(locator=str(position)),),
+                where=f"{self.description}, row {position + 1}",
+            )
+
+    def image_problem(self, ref: ImageRef) -> str:
+        image = self._image(ref)
+        if image and (image.get("bytes") or (image.get("path") and Path(image["path"]).is_file())):
+            return ""
+        return f"column '{self._columns[0]}' has no image; choose a dataset where every row has one"
+
+    def read_image(self, ref: ImageRef) -> bytes:
+        image = self._image(ref)
+        data = image.get("bytes")
+        if data:
+            return bytes(data)
+        try:
+            return Path(image.get("path") or "").read_bytes()
+        except OSError as error:
+            raise ImageError(
+                f"{self.description}, row {int(ref.locator) + 1}: image cannot be read ({error.strerror})."
+            ) from None
+
+    def _image(self, ref: ImageRef) -> Mapping[str, Json]:
+        return self._table[int(ref.locator)][self._columns[0]] or {}
+
+
+def _reason(error: Exception, split: str) -> str:
+    """Why the hub gave no dataset and what to do, in one sentence."""
+    from datasets.exceptions import DatasetNotFoundError
+
+    said = " ".join(str(error).split())
+    if isinstance(error, DatasetNotFoundError):
+        if "gated" in said:
+            return "the dataset is gated; accept its terms on the hub and set HF_TOKEN to your token."
+        return "there is neither such a folder here nor such a dataset on the hub; correct the name."
+    if isinstance(error, ConnectionError):
+        return f"the hub cannot be reached ({said}); connect, or give a local copy with --data FOLDER."
+    if isinstance(error, ValueError) and "split" in said.lower():
+        return f"the dataset has no split '{split}' ({said})."
+    return f"the dataset cannot be loaded ({said or type(error).__name__})."

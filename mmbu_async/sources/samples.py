@@ -1,0 +1,71 @@
+"""Raw rows -> validated samples of a benchmark, with all bad rows named in one error."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from mmbu_async.errors import DataError, RowError
+from mmbu_async.model import Benchmark, Sample
+from mmbu_async.sources.base import RawRow, Source
+
+LISTED = 10
+"""Rows that an error names; the rest is counted."""
+
+
+def samples(source: Source, benchmark: Benchmark) -> Iterator[tuple[Sample, str]]:
+    """(sample, family) of every row, in order; that each image is there is checked too.
+
+    Rows that cannot be used are skipped until the end and then named in one DataError, so whoever collects
+    the samples must keep none of them before the iterator is through.
+    """
+    bad: _BadRows | None = None
+    empty = True
+    for raw in source.rows():
+        empty = False
+        try:
+            sample = _sample(raw, source, benchmark)
+        except RowError as error:
+            bad = bad or _BadRows(raw.where, error)
+            bad.add(error)
+            continue
+        yield sample, benchmark.family(sample)
+    if bad:
+        raise bad.error()
+    if empty:
+        raise DataError(f"{source.description}: has no rows; choose a dataset that has some.")
+
+
+def _sample(raw: RawRow, source: Source, benchmark: Benchmark) -> Sample:
+    sample = dataclasses.replace(benchmark.sample(raw.fields, raw.position), images=raw.images)
+    for ref in raw.images:
+        if problem := source.image_problem(ref):
+            raise RowError(sample.id, problem, ref.locator)
+    return sample
+
+
+class _BadRows:
+    """The first problem with the rows that have it, and the number of rows with others."""
+
+    def __init__(self, where: str, first: RowError) -> None:
+        self._where = where
+        self._first = first
+        self._listed: list[str] = []
+        self._alike = 0
+        self._others = 0
+
+    def add(self, error: RowError) -> None:
+        if error.problem != self._first.problem:
+            self._others += 1
+            return
+        self._alike += 1
+        if len(self._listed) < LISTED:
+            self._listed.append(f"{error.row} ({error.value})" if error.value else error.row)
+
+    def error(self) -> DataError:
+        others = f" Rows with other problems: {self._others}." if self._others else ""
+        if self._alike == 1:
+            return DataError(f"{self._where}: {self._first}{others}")
+        more = self._alike - len(self._listed)
+        named = ", ".join(self._listed) + (f" and {more} more" if more else "")
+        return DataError(f"{self._where}: {self._first.problem}; {self._alike} rows are so: {named}.{others}")
