@@ -1,0 +1,45 @@
+"""SQLite: one file, many runs, every fact that was paid for.
+
+`Store` is the synchronous door, `Writer` and `Reader` are those of a running engine.
+"""
+
+from mmbu_async.store.calls import CallRecord, LeaseBeat, VerdictRecord
+from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.reader import Reader, RowToJudge
+from mmbu_async.store.records import (
+    CallTotals,
+    DatasetRecord,
+    JudgeRecord,
+    RunCounts,
+    RunRecord,
+    RunTotals,
+    SessionRecord,
+    StoredSample,
+)
+from mmbu_async.store.rows import RowDetail, RowRecord, StoredCall
+from mmbu_async.store.scores import ScoreInput
+from mmbu_async.store.store import Store
+from mmbu_async.store.writer import Writer
+
+__all__ = [
+    "CallRecord",
+    "CallTotals",
+    "DatasetRecord",
+    "JudgeRecord",
+    "LeaseBeat",
+    "LeaseOwner",
+    "Reader",
+    "RowDetail",
+    "RowRecord",
+    "RowToJudge",
+    "RunCounts",
+    "RunRecord",
+    "RunTotals",
+    "ScoreInput",
+    "SessionRecord",
+    "Store",
+    "StoredCall",
+    "StoredSample",
+    "VerdictRecord",
+    "Writer",
+]

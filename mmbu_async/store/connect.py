@@ -1,0 +1,171 @@
+"""Opening the file, and naming what can go wrong with it.
+
+Every connection is WAL with foreign keys. Under `full` a commit is on the disk when it returns and survives
+a power cut; under `normal` it survives the end of the process only. All of SQLite's errors leave this
+package as named errors whose sentence holds the file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, cast
+
+from mmbu_async.errors import StoreError, StoreFullError, StoreLockedError
+from mmbu_async.store import migrations
+
+Synchronous = Literal["full", "normal"]
+Isolation = Literal["IMMEDIATE"] | None
+
+BUSY_TIMEOUT_S = 60.0
+"""How long a statement waits for another process's transaction. Ours last milliseconds."""
+
+PAGE_BYTES = 8192
+"""A reply of usual length and its columns fit several times into a page."""
+
+OLDEST_SQLITE = (3, 32, 0)
+"""The first that takes the 32,766 parameters which a statement for many rows needs."""
+
+
+def connect(
+    path: Path,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    synchronous: Synchronous = "full",
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    isolation: Isolation = None,
+) -> sqlite3.Connection:
+    """A connection to the store at `path`, made or migrated where that is needed and allowed.
+
+    `isolation` None leaves transactions to `transaction()`; "IMMEDIATE" lets the first change open one.
+    """
+    with named_errors(path):
+        _check_place(path, create=create and not read_only)
+        mode = "ro" if read_only else "rwc" if create else "rw"
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _set_up(connection, path, read_only=read_only, synchronous=synchronous, wait_s=busy_timeout_s)
+            connection.isolation_level = isolation
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _check_place(path: Path, *, create: bool) -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreError(
+            f"this Python's SQLite is {sqlite3.sqlite_version}, and the store needs "
+            f"{'.'.join(map(str, OLDEST_SQLITE))} or newer; use a newer Python."
+        )
+    if path.is_dir():
+        raise StoreError(f"{path}: is a folder, not a store; name a file with --store.")
+    if not path.exists():
+        if not create:
+            raise StoreError(f"{path}: there is no store; name the right file with --store.")
+        if not path.parent.is_dir():
+            raise StoreError(f"{path}: the folder {path.parent} does not exist; make it first.")
+
+
+def _set_up(
+    connection: sqlite3.Connection, path: Path, *, read_only: bool, synchronous: Synchronous, wait_s: float
+) -> None:
+    if not read_only:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    migrations.bring_up_to_date(connection, path, read_only=read_only, now=time.time())
+    if not read_only:
+        _use_wal(connection, wait_s)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
+        # An fsync alone leaves the data in the drive's cache on macOS; elsewhere this changes nothing.
+        connection.execute("PRAGMA fullfsync = ON")
+
+
+def _use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
+    """Switch to WAL. SQLite does not wait here for others that open the file, so the wait is ours."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing. Takes the write lock at once, so that it never fails half-way for want of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # After some errors (a full disk) SQLite has rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise named(error, path) from error
+
+
+def named(error: sqlite3.Error, path: Path) -> StoreError:
+    """The named error for one of SQLite's: what, where, what to do."""
+    code = _primary(error)
+    extended = getattr(error, "sqlite_errorcode", 0)
+    if code == sqlite3.SQLITE_FULL or extended in _MAY_NOT_GROW:
+        return StoreFullError(
+            f"{path}: the disk is full or the file may not grow ({error}); free space or lift the quota, "
+            "then resume: everything acknowledged is kept."
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreLockedError(
+            f"{path}: another process holds the store locked; wait for it or stop it, then try again."
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreError(f"{path}: is not a store but some other file; name another file with --store.")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreError(
+            f"{path}: the file is damaged ({error}); keep a copy, and recover it with "
+            "`sqlite3 FILE .recover` into a new file."
+        )
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return StoreError(
+            f"{path}: cannot be opened for this ({error}); check that file and folder exist and that you "
+            "may write to them."
+        )
+    return StoreError(f"{path}: SQLite says: {error}; check the disk, then resume.")
+
+
+_MAY_NOT_GROW = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
+"""A quota or a file size limit shows as one of these, not as a full disk."""
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """SQLite's error code without its extension; 0 where the error is not SQLite's own."""
+    return cast(int, getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def file_size(path: Path) -> int:
+    """Bytes on disk, write-ahead log included."""
+    log = Path(f"{os.fspath(path)}-wal")
+    return sum(part.stat().st_size for part in (path, log) if part.exists())

@@ -1,0 +1,105 @@
+"""Bringing an older store to the newest schema, in numbered steps whose names are kept in the store.
+
+A new store is made from schema.sql; an old one runs the steps it lacks, each in the one transaction that
+also notes it. Both ways end in the same schema: a test compares them. `user_version` is the number of the
+newest step, so that an older program recognises a newer store and leaves it alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from mmbu_async.errors import StoreError, StoreVersionError
+from mmbu_async.store.sql import schema
+
+APPLICATION_ID = 0x4D4D4255
+"""`MMBU` in ASCII: marks the file as a store."""
+
+Migration = Callable[[sqlite3.Connection], None]
+
+
+def m001_first(connection: sqlite3.Connection) -> None:
+    """The first schema. Nothing to do: no store is older than it."""
+
+
+MIGRATIONS: Mapping[str, Migration] = {step.__name__: step for step in (m001_first,)}
+"""Name -> step, in order. Only ever added to: a name that a store has noted must keep its meaning."""
+
+
+def bring_up_to_date(
+    connection: sqlite3.Connection,
+    path: Path,
+    *,
+    read_only: bool,
+    now: float,
+    steps: Mapping[str, Migration] = MIGRATIONS,
+) -> None:
+    """Make the schema in an empty file, or run the steps that the store lacks. The connection is in
+    autocommit mode. Raises StoreVersionError for a newer store, StoreError for a foreign file."""
+    if _state(connection, path, len(steps)):
+        return
+    if read_only:
+        raise StoreError(
+            f"{path}: is empty or was written by an older version, and cannot be brought up to date while "
+            "it is opened for reading only; open it once with a command that may write, like `mmbu status`."
+        )
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        # Another process may have done it while this one waited for the lock.
+        if not _state(connection, path, len(steps)):
+            _apply(connection, now, steps)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _state(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
+    """Whether the store is up to date."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables == 0 and application in (0, APPLICATION_ID):
+        return False
+    if application != APPLICATION_ID:
+        raise StoreError(
+            f"{path}: is an SQLite file of another program, not a store; name another file with --store."
+        )
+    if version > newest:
+        raise StoreVersionError(
+            f"{path}: was written by a newer version of mmbu-async (store version {version}, this program "
+            f"knows {newest}); update with `pip install --upgrade mmbu-async`."
+        )
+    return bool(version == newest)
+
+
+def _apply(connection: sqlite3.Connection, now: float, steps: Mapping[str, Migration]) -> None:
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables == 0:
+        run_script(connection, schema())
+        done = set[str]()
+        todo: Mapping[str, Migration] = {}
+    else:
+        done = {name for (name,) in connection.execute("SELECT name FROM migration")}
+        todo = {name: step for name, step in steps.items() if name not in done}
+    for step in todo.values():
+        step(connection)
+    connection.executemany(
+        "INSERT INTO migration (name, applied_at) VALUES (?, ?)",
+        [(name, now) for name in steps if name not in done],
+    )
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(steps)}")
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run several statements inside the open transaction (`executescript` would commit it first)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""

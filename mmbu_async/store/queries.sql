@@ -1,0 +1,337 @@
+-- Named statements; sql.py cuts the file at the lines that begin with `-- name:`.
+
+-- ---------------------------------------------------------------- lease and sessions
+
+-- name: lease
+SELECT name, lease_host, lease_boot, lease_pid, lease_process, lease_since, lease_beat
+FROM run WHERE id = :run;
+
+-- name: take_lease
+UPDATE run SET lease_host = :host, lease_boot = :boot, lease_pid = :pid, lease_process = :process,
+    lease_since = :now, lease_beat = :now
+WHERE id = :run;
+
+-- name: beat
+UPDATE run SET lease_beat = ?
+WHERE id = ? AND lease_host = ? AND lease_boot = ? AND lease_pid = ? AND lease_process = ?;
+
+-- name: release_lease
+UPDATE run SET lease_host = NULL, lease_boot = NULL, lease_pid = NULL, lease_process = NULL,
+    lease_since = NULL, lease_beat = NULL
+WHERE id = ? AND lease_host = ? AND lease_boot = ? AND lease_pid = ? AND lease_process = ?;
+
+-- name: close_dead_sessions
+UPDATE session SET ended = 'died',
+    ended_at = max(started_at, coalesce((SELECT lease_beat FROM run WHERE id = :run), started_at))
+WHERE run_id = :run AND ended_at IS NULL;
+
+-- name: begin_session
+INSERT INTO session (run_id, kind, started_at, host, pid, package_version, config)
+VALUES (:run, :kind, :now, :host, :pid, :version, :config);
+
+-- name: end_session
+UPDATE session SET ended = :ended, ended_at = :now WHERE id = :session AND ended_at IS NULL;
+
+-- name: sessions
+SELECT id, run_id, kind, started_at, ended_at, ended, host, pid, package_version, config
+FROM session WHERE run_id = :run ORDER BY id;
+
+-- ---------------------------------------------------------------- datasets
+
+-- name: datasets
+SELECT id, benchmark, source, stamp, fingerprint, rows, created_at
+FROM dataset
+WHERE benchmark = :benchmark AND (:stamp IS NULL OR stamp = :stamp)
+    AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
+ORDER BY id DESC LIMIT 1;
+
+-- name: insert_dataset
+INSERT INTO dataset (benchmark, source, stamp, fingerprint, rows, first_key, created_at)
+VALUES (:benchmark, :source, :stamp, '(being read)', 0,
+    (SELECT coalesce(max(id), 0) + 1 FROM sample), :now);
+
+-- name: first_key
+SELECT first_key FROM dataset WHERE id = :dataset;
+
+-- name: finish_dataset
+UPDATE dataset SET fingerprint = :fingerprint, rows = :rows WHERE id = :dataset;
+
+-- name: restamp_dataset
+UPDATE dataset SET source = :source, stamp = :stamp WHERE id = :dataset;
+
+-- name: insert_sample
+INSERT INTO sample (id, dataset_id, position, row_id, family, route, question, answer,
+    options, images, strata, fields)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (dataset_id, row_id) DO NOTHING;
+
+-- name: has_key
+SELECT 1 FROM sample WHERE id = ?;
+
+-- ---------------------------------------------------------------- runs and judges
+
+-- name: insert_run
+INSERT INTO run (name, benchmark, dataset_id, model, endpoint, host, identity, config, judge_id,
+    package_version, created_at)
+VALUES (:name, :benchmark, :dataset, :model, :endpoint, :host, :identity, :config, :judge, :version, :now)
+ON CONFLICT (name) DO NOTHING;
+
+-- name: runs
+SELECT run.id, run.name, run.benchmark, run.model, run.endpoint, run.host, run.identity, run.config,
+    run.package_version, run.created_at, run.scored_at, run.scored_version,
+    dataset.id, dataset.benchmark, dataset.source, dataset.stamp, dataset.fingerprint, dataset.rows,
+    dataset.created_at,
+    judge.id, judge.name, judge.identity
+FROM run JOIN dataset ON dataset.id = run.dataset_id LEFT JOIN judge ON judge.id = run.judge_id
+WHERE :name IS NULL OR run.name = :name
+ORDER BY run.id;
+
+-- name: run_names
+SELECT name FROM run ORDER BY id;
+
+-- name: set_run_judge
+UPDATE run SET judge_id = :judge WHERE id = :run;
+
+-- name: judge_of_identity
+SELECT id, name, identity FROM judge WHERE identity = :identity;
+
+-- name: judge_names
+SELECT name FROM judge;
+
+-- name: judges_of_run
+SELECT id, name, identity FROM judge
+WHERE EXISTS (SELECT 1 FROM verdict WHERE verdict.run_id = :run AND verdict.judge_id = judge.id)
+ORDER BY id;
+
+-- name: insert_judge
+INSERT INTO judge (name, identity, created_at) VALUES (:name, :identity, :now);
+
+-- ---------------------------------------------------------------- selection
+
+-- name: selected
+SELECT count(*) FROM selection WHERE run_id = :run;
+
+-- name: select_first
+INSERT OR IGNORE INTO selection (run_id, sample_id)
+SELECT :run, sample.id FROM run
+    JOIN dataset ON dataset.id = run.dataset_id
+    JOIN sample ON sample.id >= dataset.first_key AND sample.dataset_id = dataset.id
+WHERE run.id = :run
+ORDER BY sample.id LIMIT :limit;
+
+-- name: select_one
+INSERT OR IGNORE INTO selection (run_id, sample_id) VALUES (?, ?);
+
+-- name: dataset_page
+SELECT sample.id, position, row_id, family, route, question, answer, options, images, strata, fields
+FROM run
+    JOIN dataset ON dataset.id = run.dataset_id
+    JOIN sample ON sample.id >= dataset.first_key AND sample.dataset_id = dataset.id
+WHERE run.id = :run AND sample.id > :after
+ORDER BY sample.id LIMIT :n;
+
+-- ---------------------------------------------------------------- pages for the engine
+-- A page comes as one JSON text: a step of SQLite that returns one row waits for the interpreter's lock
+-- once, not once a row. The columns are the arguments of codec.sample_from and codec.completion_from.
+
+-- name: pending
+SELECT json_group_array(json_array(id, position, row_id, family, route, question, answer, options, images,
+    strata, fields))
+FROM (
+    SELECT sample.* FROM run
+        JOIN dataset ON dataset.id = run.dataset_id
+        JOIN selection ON selection.run_id = run.id AND selection.sample_id > dataset.first_key + :after
+        JOIN sample ON sample.id = selection.sample_id
+    WHERE run.id = :run
+        AND NOT EXISTS (
+            SELECT 1 FROM call
+            WHERE call.run_id = :run AND call.sample_id = selection.sample_id
+                AND call.ok = 1 AND call.judge_id IS NULL)
+        AND (:since IS NULL OR NOT EXISTS (
+            SELECT 1 FROM call
+            WHERE call.run_id = :run AND call.sample_id = selection.sample_id
+                AND call.session_id >= :since AND call.final = 1 AND call.ok = 0 AND call.judge_id IS NULL))
+    ORDER BY selection.sample_id LIMIT :n
+);
+
+-- name: to_judge
+SELECT json_group_array(json_array(id, position, row_id, family, route, question, answer, options, images,
+    strata, fields, text, kind, words, reasoning, reported_model, request_id, input_tokens, output_tokens,
+    reasoning_tokens, cached_tokens, cache_write_tokens, usage_reported, prompt_sha))
+FROM (
+    SELECT sample.*, call.text, call.kind, call.words, call.reasoning, call.model AS reported_model,
+        call.request_id, call.input_tokens, call.output_tokens, call.reasoning_tokens, call.cached_tokens,
+        call.cache_write_tokens, call.usage_reported,
+        CASE WHEN verdict.correct IS NOT NULL THEN hex(verdict.prompt_sha) END AS prompt_sha
+    FROM run
+        JOIN dataset ON dataset.id = run.dataset_id
+        JOIN selection ON selection.run_id = run.id AND selection.sample_id > dataset.first_key + :after
+        JOIN call INDEXED BY one_reply ON call.run_id = :run AND call.sample_id = selection.sample_id
+            AND call.ok = 1 AND call.judge_id IS NULL
+        JOIN sample ON sample.id = selection.sample_id
+        LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = selection.sample_id
+            AND verdict.judge_id = :judge
+    WHERE run.id = :run AND (:judged OR verdict.correct IS NULL)
+    ORDER BY selection.sample_id LIMIT :n
+);
+
+-- name: judge_replies
+SELECT json_group_array(json_array(sha, text))
+FROM (
+    SELECT hex(prompt_sha) AS sha, text FROM call INDEXED BY judge_reply
+    WHERE judge_id = ? AND ok = 1 AND judge_id IS NOT NULL AND prompt_sha IN (/* shas */)
+    ORDER BY id
+);
+
+-- ---------------------------------------------------------------- writing
+-- The writer completes these with as many rows of values as fit; column1 > 0 leaves out those that pad.
+
+-- name: insert_calls
+INSERT INTO call (/* columns */)
+SELECT * FROM (VALUES /* rows */) WHERE column1 > 0
+ON CONFLICT (run_id, sample_id) WHERE ok = 1 AND judge_id IS NULL DO NOTHING;
+
+-- name: replies_kept
+SELECT json_group_array(json_array(call.run_id, call.sample_id, call.session_id, call.attempt))
+FROM json_each(:keys) AS wanted
+    JOIN call INDEXED BY one_reply ON call.run_id = json_extract(wanted.value, '$[0]')
+        AND call.sample_id = json_extract(wanted.value, '$[1]')
+        AND call.ok = 1 AND call.judge_id IS NULL
+-- Ids rise by one a row, so those of this transaction are the last.
+WHERE call.id > (SELECT max(id) FROM call) - :inserted;
+
+-- name: put_verdicts
+INSERT INTO verdict (/* columns */)
+SELECT * FROM (VALUES /* rows */) WHERE column1 > 0
+ON CONFLICT (run_id, sample_id, judge_id) DO UPDATE
+SET correct = excluded.correct, reply = excluded.reply, prompt_sha = excluded.prompt_sha,
+    shared = excluded.shared
+-- An unusable answer does not displace a usable one to the same prompt.
+WHERE excluded.correct IS NOT NULL OR excluded.prompt_sha IS NOT verdict.prompt_sha
+    OR verdict.correct IS NULL;
+
+-- ---------------------------------------------------------------- counts and totals
+
+-- name: counts
+SELECT count(*) AS selected,
+    count(replied) AS completed,
+    coalesce(sum(replied IS NULL AND EXISTS (
+        SELECT 1 FROM call
+        WHERE call.run_id = :run AND call.sample_id = row.sample_id
+            AND call.final = 1 AND call.ok = 0 AND call.judge_id IS NULL)), 0) AS failed,
+    coalesce(sum(verdict.correct IS NOT NULL), 0) AS judged,
+    coalesce(sum(verdict.sample_id IS NOT NULL AND verdict.correct IS NULL), 0) AS unjudged,
+    coalesce(sum(score.status = 'scored'), 0) AS scored,
+    coalesce(sum(replied IS NOT NULL AND verdict.correct IS NULL
+        AND (score.status IS NULL OR score.status <> 'scored')), 0) AS to_judge
+FROM (
+    SELECT selection.sample_id, call.sample_id AS replied
+    FROM selection LEFT JOIN call INDEXED BY one_reply ON call.run_id = :run
+        AND call.sample_id = selection.sample_id AND call.ok = 1 AND call.judge_id IS NULL
+    WHERE selection.run_id = :run
+) AS row
+    LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = row.sample_id
+        AND verdict.judge_id = (SELECT judge_id FROM run WHERE id = :run)
+    LEFT JOIN score ON score.run_id = :run AND score.sample_id = row.sample_id;
+
+-- name: totals
+SELECT judge_id IS NOT NULL AS side,
+    count(*), sum(ok), sum(attempt > 1), sum(kind = 'rate_limit'),
+    coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_tokens), 0),
+    coalesce(sum(cached_tokens), 0), coalesce(sum(cache_write_tokens), 0),
+    sum(ok = 1 AND coalesce(usage_reported, 0) = 0),
+    coalesce(sum(cost_usd), 0.0), sum(cost_usd IS NULL AND (ok = 1 OR input_tokens IS NOT NULL)),
+    sum(total_s), min(started_at), max(started_at + total_s)
+FROM call WHERE run_id = :run GROUP BY side;
+
+-- name: failures
+SELECT kind, count(*) FROM call WHERE run_id = :run AND ok = 0 AND judge_id IS NULL
+GROUP BY kind ORDER BY count(*) DESC, kind;
+
+-- ---------------------------------------------------------------- scores
+
+-- name: score_page
+SELECT selection.sample_id, position, row_id, family, route, question, sample.answer, options, images,
+    strata, fields, call.text, call.kind, call.words, call.reasoning, call.model, call.request_id,
+    call.input_tokens, call.output_tokens, call.reasoning_tokens, call.cached_tokens,
+    call.cache_write_tokens, call.usage_reported, call.image_scale,
+    verdict.sample_id, verdict.correct, verdict.reply, verdict.prompt_sha, judge.name
+FROM selection
+    JOIN call INDEXED BY one_reply ON call.run_id = :run AND call.sample_id = selection.sample_id
+        AND call.ok = 1 AND call.judge_id IS NULL
+    JOIN sample ON sample.id = selection.sample_id
+    LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = selection.sample_id
+        AND verdict.judge_id = :judge
+    LEFT JOIN judge ON judge.id = verdict.judge_id
+    LEFT JOIN score ON score.run_id = :run AND score.sample_id = selection.sample_id
+WHERE selection.run_id = :run AND selection.sample_id > :after
+    AND (NOT :stale OR score.sample_id IS NULL OR score.judge_id IS NOT :judge
+        OR score.verdict IS NOT verdict.correct OR score.prompt_sha IS NOT verdict.prompt_sha)
+ORDER BY selection.sample_id LIMIT :n;
+
+-- name: scores_stale
+SELECT EXISTS (
+    SELECT 1 FROM selection
+        JOIN call INDEXED BY one_reply ON call.run_id = :run AND call.sample_id = selection.sample_id
+            AND call.ok = 1 AND call.judge_id IS NULL
+        LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = selection.sample_id
+            AND verdict.judge_id = :judge
+        LEFT JOIN score ON score.run_id = :run AND score.sample_id = selection.sample_id
+    WHERE selection.run_id = :run
+        AND (score.sample_id IS NULL OR score.judge_id IS NOT :judge
+            OR score.verdict IS NOT verdict.correct OR score.prompt_sha IS NOT verdict.prompt_sha));
+
+-- name: new_scores
+CREATE TEMP TABLE new_score AS SELECT * FROM score WHERE 0;
+
+-- name: drop_new_scores
+DROP TABLE IF EXISTS temp.new_score;
+
+-- name: put_new_score
+INSERT INTO temp.new_score (run_id, sample_id, judge_id, verdict, prompt_sha, answer, how, status, correct,
+    tp, fp, fn, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: publish_scores
+INSERT OR REPLACE INTO score (run_id, sample_id, judge_id, verdict, prompt_sha, answer, how, status, correct,
+    tp, fp, fn, detail)
+SELECT run_id, sample_id, judge_id, verdict, prompt_sha, answer, how, status, correct, tp, fp, fn, detail
+FROM temp.new_score;
+
+-- name: note_scoring
+UPDATE run SET scored_at = :now, scored_version = :version WHERE id = :run;
+
+-- ---------------------------------------------------------------- rows for reports
+-- Three reads a page, over the same span of keys: the rows, their calls, their verdicts.
+
+-- name: row_page
+SELECT selection.sample_id, position, row_id, family, route, question, sample.answer, options, images,
+    strata, fields, score.answer, score.how, score.status, score.correct, score.tp, score.fp, score.fn,
+    score.detail
+FROM selection
+    JOIN sample ON sample.id = selection.sample_id
+    LEFT JOIN score ON score.run_id = :run AND score.sample_id = selection.sample_id
+WHERE selection.run_id = :run AND selection.sample_id > :after
+ORDER BY selection.sample_id LIMIT :n;
+
+-- name: key_of_row
+SELECT sample.id FROM run JOIN sample ON sample.dataset_id = run.dataset_id AND sample.row_id = :row
+WHERE run.id = :run;
+
+-- name: is_selected
+SELECT 1 FROM selection WHERE run_id = :run AND sample_id = :key;
+
+-- name: calls_of_span
+SELECT call.sample_id, call.session_id, call.final, judge.name, call.image_scale, call.image_sha256,
+    call.image_note, attempt, started_at, total_s, first_token_s, ok, kind, words, status, retry_after_s,
+    request_id, model, input_tokens, output_tokens, reasoning_tokens, cached_tokens, cache_write_tokens,
+    usage_reported, cost_usd, text, reasoning
+FROM call LEFT JOIN judge ON judge.id = call.judge_id
+WHERE call.run_id = :run AND call.sample_id BETWEEN :first AND :last
+ORDER BY call.sample_id, call.id;
+
+-- name: verdicts_of_span
+SELECT verdict.sample_id, judge.name, verdict.correct, verdict.reply
+FROM verdict JOIN judge ON judge.id = verdict.judge_id
+WHERE verdict.run_id = :run AND verdict.sample_id BETWEEN :first AND :last
+ORDER BY verdict.sample_id, judge.id;

@@ -1,0 +1,107 @@
+"""Pages of work for the engine, read over a connection of their own beside the writer.
+
+Each page is one short read: no cursor stays open between pages, so that SQLite can empty its write-ahead
+log, and memory is that of one page whatever the size of the run.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import aiosqlite
+
+from mmbu_async.model import Completion, Json
+from mmbu_async.store import codec
+from mmbu_async.store.connect import BUSY_TIMEOUT_S, connect, named
+from mmbu_async.store.records import StoredSample
+from mmbu_async.store.sql import query
+
+SHAS_A_QUERY = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowToJudge:
+    """A row with a reply, to be judged."""
+
+    stored: StoredSample
+    completion: Completion
+    prompt_sha: bytes | None
+    """Of the prompt that the judge's usable verdict answers; None where there is no usable verdict."""
+
+
+class Reader:
+    """Reads of a running run. Made by `Reader.open`."""
+
+    def __init__(self, connection: aiosqlite.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> AsyncIterator[Self]:
+        """Open a store that exists."""
+
+        def connector() -> sqlite3.Connection:
+            return connect(path, create=False, busy_timeout_s=busy_timeout_s)
+
+        async with aiosqlite.Connection(connector, iter_chunk_size=64) as connection:
+            yield cls(connection, path)
+
+    async def pending(
+        self, run_id: int, after_position: int, n: int, *, skip_failed_since_session: int | None = None
+    ) -> list[StoredSample]:
+        """The next `n` selected rows without a reply, in order of position; begin with `after_position` -1.
+        Rows that failed for good in session `skip_failed_since_session` or a later one are left out."""
+        rows = await self._page(
+            query("pending"),
+            {"run": run_id, "after": after_position, "n": n, "since": skip_failed_since_session},
+        )
+        return [_stored(row) for row in rows]
+
+    async def to_judge(
+        self, run_id: int, judge_id: int, after_position: int, n: int, *, judged: bool = False
+    ) -> list[RowToJudge]:
+        """The next `n` rows with a reply and no usable verdict of this judge, in order of position; begin
+        with `after_position` -1. `judged` adds the rows that have one, for a caller who finds out by
+        `prompt_sha` whether it answers the prompt of today."""
+        rows = await self._page(
+            query("to_judge"),
+            {"run": run_id, "judge": judge_id, "after": after_position, "n": n, "judged": judged},
+        )
+        end = 1 + codec.SAMPLE_WIDTH + codec.COMPLETION_WIDTH
+        return [
+            RowToJudge(
+                stored=_stored(row[: 1 + codec.SAMPLE_WIDTH]),
+                completion=codec.completion_from(row[1 + codec.SAMPLE_WIDTH : end]),
+                prompt_sha=bytes.fromhex(row[end]) if row[end] else None,
+            )
+            for row in rows
+        ]
+
+    async def judge_replies(self, judge_id: int, shas: Sequence[bytes]) -> dict[bytes, list[str]]:
+        """Replies that this judge has given to these filled prompts, in any run of the store, oldest first.
+        Prompts that it has never answered are absent."""
+        found: dict[bytes, list[str]] = {}
+        for at in range(0, len(shas), SHAS_A_QUERY):
+            some = shas[at : at + SHAS_A_QUERY]
+            sql = query("judge_replies").replace("/* shas */", ", ".join("?" * len(some)))
+            for sha, text in await self._page(sql, (judge_id, *some)):
+                found.setdefault(bytes.fromhex(sha), []).append(text)
+        return found
+
+    async def _page(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Json:
+        try:
+            found = await self._connection.execute_fetchall(sql, parameters)
+        except sqlite3.Error as error:
+            raise named(error, self._path) from error
+        return codec.load(next(iter(found))[0])
+
+
+def _stored(values: Sequence[Any]) -> StoredSample:
+    sample, family = codec.sample_from(values[1:])
+    return StoredSample(key=values[0], sample=sample, family=family)

@@ -1,0 +1,156 @@
+-- The store as the newest version makes it. Older stores reach the same schema through migrations.py.
+-- Times are Unix seconds, durations seconds, money US dollars, texts UTF-8, JSON columns text.
+
+CREATE TABLE migration (
+    name TEXT PRIMARY KEY,
+    applied_at REAL NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE dataset (
+    id INTEGER PRIMARY KEY,
+    benchmark TEXT NOT NULL,
+    source TEXT NOT NULL,
+    stamp TEXT NOT NULL,                -- cheap mark of the source's bytes: finds the dataset without reading it
+    fingerprint TEXT NOT NULL,          -- SHA-256 over the content of all rows
+    rows INTEGER NOT NULL,
+    first_key INTEGER NOT NULL,         -- sample.id of position 0: id = first_key + position
+    created_at REAL NOT NULL,
+    UNIQUE (benchmark, fingerprint)
+);
+
+CREATE TABLE sample (
+    id INTEGER PRIMARY KEY,             -- rises with position inside a dataset, so that order needs no sort
+    dataset_id INTEGER NOT NULL REFERENCES dataset (id),
+    position INTEGER NOT NULL,
+    row_id TEXT NOT NULL,
+    family TEXT NOT NULL,
+    route TEXT NOT NULL,
+    question TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    options TEXT NOT NULL,
+    images TEXT NOT NULL,
+    strata TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    UNIQUE (dataset_id, row_id)
+);
+
+CREATE TABLE judge (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL UNIQUE,      -- canonical JSON: another identity is another judge
+    created_at REAL NOT NULL
+);
+
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    benchmark TEXT NOT NULL,
+    dataset_id INTEGER NOT NULL REFERENCES dataset (id),
+    model TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    host TEXT NOT NULL,
+    identity TEXT NOT NULL,             -- what changes answers: must match on resume
+    config TEXT NOT NULL,               -- everything the run was started with
+    judge_id INTEGER REFERENCES judge (id),
+    package_version TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    scored_at REAL,                     -- when scores were last rewritten, and by which version
+    scored_version TEXT,
+    lease_host TEXT,
+    lease_boot TEXT,
+    lease_pid INTEGER,
+    lease_process TEXT,
+    lease_since REAL,
+    lease_beat REAL
+);
+
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    kind TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    ended_at REAL,
+    ended TEXT,                         -- how it ended; NULL while it lives
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    package_version TEXT NOT NULL,
+    config TEXT NOT NULL
+);
+
+CREATE INDEX session_of_run ON session (run_id);
+
+-- The rows that a run is about.
+CREATE TABLE selection (
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    sample_id INTEGER NOT NULL REFERENCES sample (id),
+    PRIMARY KEY (run_id, sample_id)
+) WITHOUT ROWID;
+
+-- One row an exchange with an endpoint (or an image that could not be sent). Never updated.
+CREATE TABLE call (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    session_id INTEGER NOT NULL REFERENCES session (id),
+    sample_id INTEGER NOT NULL REFERENCES sample (id),
+    judge_id INTEGER REFERENCES judge (id),     -- NULL: the model under test
+    attempt INTEGER NOT NULL,
+    final INTEGER NOT NULL,                     -- 1: no further attempt follows in this session
+    started_at REAL NOT NULL,
+    total_s REAL NOT NULL,
+    first_token_s REAL,
+    ok INTEGER NOT NULL,
+    kind TEXT NOT NULL,                         -- finish word when ok, kind of failure when not
+    words TEXT NOT NULL,                        -- the endpoint's own: finish word, or message of the failure
+    status INTEGER,
+    retry_after_s REAL,
+    request_id TEXT NOT NULL,
+    model TEXT NOT NULL,                        -- as the endpoint reported it
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    cached_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    usage_reported INTEGER,                     -- NULL, as the tokens, where nothing was charged
+    cost_usd REAL,                              -- NULL: unknown
+    text TEXT,
+    reasoning TEXT,
+    prompt_sha BLOB,                            -- of the filled prompt, for calls of a judge
+    image_scale REAL NOT NULL,
+    image_sha256 BLOB,
+    image_note TEXT NOT NULL
+);
+
+-- A late duplicate can not make two rows out of one.
+CREATE UNIQUE INDEX one_reply ON call (run_id, sample_id) WHERE ok = 1 AND judge_id IS NULL;
+CREATE INDEX call_of_sample ON call (run_id, sample_id);
+CREATE INDEX judge_reply ON call (judge_id, prompt_sha) WHERE ok = 1 AND judge_id IS NOT NULL;
+
+-- The last word of each judge on each row; every reply that led to it stays in call.
+CREATE TABLE verdict (
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    sample_id INTEGER NOT NULL REFERENCES sample (id),
+    judge_id INTEGER NOT NULL REFERENCES judge (id),
+    correct INTEGER,                            -- NULL: no usable verdict
+    reply TEXT NOT NULL,
+    prompt_sha BLOB,                            -- tells whether the verdict is of the answer as read today
+    shared INTEGER NOT NULL,                    -- 1: taken from an identical prompt, not bought
+    PRIMARY KEY (run_id, sample_id, judge_id)
+) WITHOUT ROWID;
+
+-- Derived from the facts above, rewritten by a re-score.
+CREATE TABLE score (
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    sample_id INTEGER NOT NULL REFERENCES sample (id),
+    judge_id INTEGER REFERENCES judge (id),     -- with the next two: what it was computed from
+    verdict INTEGER,
+    prompt_sha BLOB,
+    answer TEXT NOT NULL,
+    how TEXT NOT NULL,
+    status TEXT NOT NULL,
+    correct INTEGER,
+    tp INTEGER NOT NULL,
+    fp INTEGER NOT NULL,
+    fn INTEGER NOT NULL,
+    detail TEXT NOT NULL,
+    PRIMARY KEY (run_id, sample_id)
+) WITHOUT ROWID;

@@ -1,0 +1,31 @@
+"""SQL stands in `.sql` files. Here they are read, once a process and at first use."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+
+@cache
+def schema() -> str:
+    """The newest schema, as one script."""
+    return _text("schema.sql")
+
+
+def query(name: str) -> str:
+    """The statement that stands under `-- name: NAME` in queries.sql."""
+    return _queries()[name]
+
+
+@cache
+def _queries() -> dict[str, str]:
+    parts = re.split(r"^-- name: (\w+)$", _text("queries.sql"), flags=re.MULTILINE)
+    names, texts = parts[1::2], parts[2::2]
+    if len(set(names)) != len(names):
+        raise ValueError("queries.sql holds a name twice")
+    return {name: text.strip().removesuffix(";") for name, text in zip(names, texts, strict=True)}
+
+
+def _text(file: str) -> str:
+    return resources.files("mmbu_async.store").joinpath(file).read_text(encoding="utf-8")

@@ -1,0 +1,269 @@
+"""The store as everything but a running engine uses it: synchronous, over one connection.
+
+One file holds many runs. Facts that were paid for (replies, verdicts) are only ever added; nothing here
+deletes a result. Not for use by two threads at once, but it may be handed from one to another.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mmbu_async.errors import DataError
+from mmbu_async.model import Answer, Json, Sample, Score
+from mmbu_async.store import codec, datasets, lease, rows, runs, scores
+from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
+from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.records import (
+    DatasetRecord,
+    JudgeRecord,
+    RunCounts,
+    RunRecord,
+    RunTotals,
+    SessionRecord,
+)
+from mmbu_async.store.rows import RowDetail, RowRecord
+from mmbu_async.store.scores import ScoreInput
+from mmbu_async.store.sql import query
+
+
+class Store:
+    """One SQLite file with many runs. Every method raises StoreError or one of its kinds, never SQLite's."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        synchronous: Synchronous = "full",
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+    ) -> Self:
+        """Open the store, made where it is missing and `create` allows it, migrated where it is older.
+        A context manager."""
+        connection = connect(
+            path,
+            create=create,
+            read_only=read_only,
+            synchronous=synchronous,
+            busy_timeout_s=busy_timeout_s,
+        )
+        return cls(connection, path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._named():
+            self._connection.close()
+
+    def _named(self) -> AbstractContextManager[None]:
+        return named_errors(self.path)
+
+    # ------------------------------------------------------------ datasets
+
+    def find_dataset(
+        self, benchmark: str, *, stamp: str | None = None, fingerprint: str | None = None
+    ) -> DatasetRecord | None:
+        """The newest dataset of the benchmark with this stamp or fingerprint."""
+        with self._named():
+            return datasets.find(self._connection, benchmark, stamp=stamp, fingerprint=fingerprint)
+
+    def register_dataset(
+        self, benchmark: str, source: str, stamp: str, samples: Iterable[tuple[Sample, str]], *, now: float
+    ) -> DatasetRecord:
+        """Take in (sample, family) pairs, streamed, in one transaction. The same content is the same dataset
+        and only its source and stamp are noted anew. Raises DataError naming ids that occur twice."""
+        with self._named():
+            return datasets.register(self._connection, benchmark, source, stamp, samples, now)
+
+    # ------------------------------------------------------------ runs
+
+    def create_run(
+        self,
+        *,
+        name: str,
+        benchmark: str,
+        dataset_id: int,
+        model: str,
+        endpoint: str,
+        host: str,
+        identity: Mapping[str, Json],
+        config: Mapping[str, Json],
+        package_version: str,
+        now: float,
+        judge_id: int | None = None,
+    ) -> RunRecord:
+        """A new run without rows: `select` gives it some. Raises StoreError where the name is taken."""
+        values = {
+            "name": codec.clean(name),
+            "benchmark": benchmark,
+            "dataset": dataset_id,
+            "model": codec.clean(model),
+            "endpoint": endpoint,
+            "host": host,
+            "identity": codec.dump(dict(identity)),
+            "config": codec.dump(dict(config)),
+            "judge": judge_id,
+            "version": package_version,
+            "now": now,
+        }
+        with self._named():
+            return runs.create(self._connection, self.path, values)
+
+    def run(self, name: str) -> RunRecord:
+        """Raises RunNotFoundError naming runs with a similar name."""
+        with self._named():
+            return runs.get(self._connection, self.path, name)
+
+    def runs(self) -> list[RunRecord]:
+        """All runs, oldest first."""
+        with self._named():
+            return [
+                runs.run_from(values) for values in self._connection.execute(query("runs"), {"name": None})
+            ]
+
+    def select(self, run_id: int, keep: Callable[[Sample], bool] | None, limit: int | None) -> int:
+        """Make the first `limit` rows that `keep` accepts part of the run; None: all. Rows are only ever
+        added, so a larger limit makes the run grow. Returns how many rows the run has now."""
+        with self._named():
+            return runs.select(self._connection, run_id, keep, limit)
+
+    def judge(self, name: str, identity: Mapping[str, Json], *, now: float) -> JudgeRecord:
+        """The judge of this identity; a new one gets `name`, or `name-2`, `name-3` where it is taken."""
+        with self._named():
+            return runs.judge(self._connection, name, identity, now)
+
+    def judges(self, run_id: int) -> list[JudgeRecord]:
+        """Judges that have given verdicts in this run, oldest first."""
+        with self._named():
+            found = self._connection.execute(query("judges_of_run"), {"run": run_id})
+            return [runs.judge_from(values) for values in found]
+
+    def set_run_judge(self, run_id: int, judge_id: int | None) -> None:
+        """From now on this judge's verdicts make the scores. Earlier judges' stay under their names."""
+        with self._named():
+            self._connection.execute(query("set_run_judge"), {"run": run_id, "judge": judge_id})
+
+    # ------------------------------------------------------------ sessions and lease
+
+    def begin_session(
+        self,
+        run_id: int,
+        *,
+        kind: str,
+        owner: LeaseOwner,
+        package_version: str,
+        config: Mapping[str, Json],
+        now: float,
+    ) -> int:
+        """Note that a process begins work (`kind`: run, resume, rejudge). Hold the lease first."""
+        values = {
+            "run": run_id,
+            "kind": kind,
+            "host": owner.host,
+            "pid": owner.pid,
+            "version": package_version,
+            "config": codec.dump(dict(config)),
+            "now": now,
+        }
+        with self._named():
+            return runs.begin_session(self._connection, values)
+
+    def end_session(self, session_id: int, ended: str, *, now: float) -> None:
+        """Note how a session ended, in a word (`done`, `interrupted`, ...)."""
+        with self._named():
+            self._connection.execute(
+                query("end_session"), {"session": session_id, "ended": codec.clean(ended), "now": now}
+            )
+
+    def sessions(self, run_id: int) -> tuple[SessionRecord, ...]:
+        """Oldest first."""
+        with self._named():
+            return runs.sessions(self._connection, run_id)
+
+    def acquire_lease(self, run_id: int, owner: LeaseOwner, now: float) -> None:
+        """Keep other processes off the run. Raises StoreLockedError saying who has it and since when."""
+        with self._named():
+            lease.acquire(self._connection, run_id, owner, now)
+
+    def renew_lease(self, run_id: int, owner: LeaseOwner, now: float) -> bool:
+        """A sign of life, at least every `lease.BEAT_S` seconds (an engine posts a LeaseBeat to its writer
+        instead). False: another process has taken the run over."""
+        with self._named():
+            return lease.renew(self._connection, run_id, owner, now)
+
+    def release_lease(self, run_id: int, owner: LeaseOwner) -> None:
+        with self._named():
+            lease.release(self._connection, run_id, owner)
+
+    # ------------------------------------------------------------ where a run stands
+
+    def counts(self, run_id: int) -> RunCounts:
+        with self._named():
+            return runs.counts(self._connection, run_id)
+
+    def totals(self, run_id: int) -> RunTotals:
+        """Calls, tokens, money and time over all sessions."""
+        with self._named():
+            return runs.totals(self._connection, run_id)
+
+    # ------------------------------------------------------------ scores
+
+    def score_inputs(
+        self, run_id: int, judge_id: int | None, *, only_stale: bool = False
+    ) -> Iterator[ScoreInput]:
+        """Rows with a reply in order of position, streamed; `only_stale`: those whose score is missing, was
+        made with another judge, or knows another verdict than the present one."""
+        with self._named():
+            yield from scores.inputs(self._connection, run_id, judge_id, only_stale=only_stale)
+
+    def replace_scores(
+        self,
+        run_id: int,
+        judge_id: int | None,
+        scored: Iterable[tuple[ScoreInput, Answer, Score]],
+        *,
+        package_version: str,
+        now: float,
+    ) -> int:
+        """Store scores, all or none; returns how many. Consumes a stream (`score_inputs` may feed it) and
+        locks the store only at its end."""
+        with self._named():
+            return scores.replace(
+                self._connection, run_id, judge_id, scored, package_version=package_version, now=now
+            )
+
+    def scores_stale(self, run_id: int, judge_id: int | None) -> bool:
+        """Whether a reply or verdict has come since the scores were made."""
+        with self._named():
+            return scores.stale(self._connection, run_id, judge_id)
+
+    # ------------------------------------------------------------ rows
+
+    def rows(self, run_id: int) -> Iterator[RowRecord]:
+        """Everything known of each selected row, in order of position, streamed."""
+        with self._named():
+            yield from rows.rows(self._connection, run_id)
+
+    def row(self, run_id: int, row_id: str) -> RowDetail:
+        """One row with every exchange about it. Raises DataError where the run has no such row."""
+        with self._named():
+            found = rows.row(self._connection, run_id, row_id)
+        if found is None:
+            raise DataError(f"{self.path}: the run has no row '{row_id}'; `mmbu export` lists the ids.")
+        return found
