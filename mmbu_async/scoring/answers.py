@@ -12,7 +12,7 @@ Where the protocol is silent:
 * A pair is a closing tag and the nearest opening tag before it: in `use <answer> tags: <answer>x</answer>`
   the commitment is `x`.
 
-Every step is one pass over the text: the patterns are possessive, so hostile replies cost no more than others.
+Every step is one pass over the text: patterns are possessive, so hostile replies cost no more than others.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """Text -> boxes `[x, y, width, height]`: lenient in form, never in meaning.
 
-Inside a tag (and in a truth) a box may stand in any bracket, with commas or spaces, with quoted numerals, with
-the four names `x, y, width, height`, inside a code fence, or as four bare numbers and nothing else. In a
-raw reply only `[1, 2, 3, 4]` is a box: prose is full of numbers. Of nested brackets the innermost count, so
-any depth of lists is read, and the complete groups of a list that was cut off.
+A box is `[1, 2, 3, 4]`, or an object `{"x": 1, "y": 2, "width": 3, "height": 4}`, its fields in any order.
+Inside a tag (and in a truth) it may also stand in round brackets, with spaces for commas, with quoted
+numerals, or with nothing around it: four numbers, or the four names with numbers, and nothing else. A raw
+reply gets none of this, since prose is full of numbers. Of nested brackets the innermost count: so any depth
+of lists is read, and the complete groups of a list that was cut off.
 
 Corners are not turned into sizes, relative numbers not into pixels, and five numbers are not cut to four. A
 group with a number that is not finite, or a size that is not positive, is no box; the reading says why.
 
-The numbers stay decimals as written: an IoU of exactly one half is decided on them. One pass, no backtracks.
+The numbers stay decimals as written, since an IoU of exactly one half is decided on them. The text is read in
+one pass, without backtracking.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,17 +33,18 @@ NOT_POSITIVE = "width or height is not positive"
 
 _NAMES = ("x", "y", "width", "height")
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
+_OPENS = {closing: opening for opening, closing in _CLOSES.items()}
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0x2212: 0x2D}
 """Full-width forms are the same characters under NFKC; the rest of NFKC would turn `10²` into `102`."""
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _LONGEST_NUMBER = 100
-"""Characters. Longer ones are no measure of pixels, and cost time out of proportion."""
+"""Characters. Longer ones, and exponents above 999, measure no pixels, and would be fractions without end."""
 
 _TOKEN_IN_TAG = re.compile(r"```[A-Za-z]*+|[\s\"'`]++|([\[\](){},:=]|[^\s\"'`\[\](){},:=]++)")
 """Group 1 is what counts: white space, quotes and code fences are wrapping."""
-_TOKEN_IN_PROSE = re.compile(r"\s++|([\[\],]|[^\s\[\],]++)")
+_TOKEN_IN_PROSE = re.compile(r"\s++|([\[\]{},:\"]|[^\s\[\]{},:\"]++)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,7 @@ class BoxReading:
 def read_boxes(text: str, *, tagged: bool) -> BoxReading:
     """The boxes of a committed answer (`tagged`) or of a raw reply."""
     text = text.translate(_FULL_WIDTH)
-    groups = _groups(_tokens(text, _TOKEN_IN_TAG if tagged else _TOKEN_IN_PROSE), "[({" if tagged else "[")
+    groups = _groups(_tokens(text, _TOKEN_IN_TAG if tagged else _TOKEN_IN_PROSE), bare=tagged)
     boxes: list[ExactBox] = []
     rejected: list[str] = []
     for bracket, tokens in groups:
@@ -83,21 +87,20 @@ def _tokens(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
             yield match[1]
 
 
-def _groups(tokens: Iterable[str], opening: str) -> Iterator[tuple[str, list[str]]]:
-    """The innermost groups, each with its bracket; where there is no bracket, everything as one bare group."""
-    closing = {_CLOSES[bracket] for bracket in opening}
+def _groups(tokens: Iterable[str], *, bare: bool) -> Iterator[tuple[str, list[str]]]:
+    """The innermost groups, each with its bracket; with `bare` a text without brackets is one group."""
     stack: list[tuple[str, list[str] | None]] = []
-    bare: list[str] | None = [] if len(opening) > 1 else None
+    outside: list[str] | None = [] if bare else None
     for token in tokens:
-        if token in opening:
-            bare = None
+        if token in _CLOSES:
+            outside = None
             if stack:
                 stack[-1] = (stack[-1][0], None)  # it holds a group, so it is not innermost
             stack.append((token, []))
-        elif token in closing:
-            bare = None
+        elif token in _OPENS:
+            outside = None
             bracket, content = stack.pop() if stack else ("", None)
-            if bracket and _CLOSES[bracket] != token:
+            if bracket != _OPENS[token]:
                 stack.clear()  # brackets that cross: nothing around them is a complete group
             elif content is not None:
                 yield bracket, content
@@ -105,19 +108,17 @@ def _groups(tokens: Iterable[str], opening: str) -> Iterator[tuple[str, list[str
             content = stack[-1][1]
             if content is not None:
                 content.append(token)
-        elif bare is not None:
-            bare.append(token)
-    if bare:
-        yield "", bare
+        elif outside is not None:
+            outside.append(token)
+    if outside:
+        yield "", outside
 
 
 def _box(bracket: str, tokens: list[str], *, tagged: bool) -> ExactBox | str | None:
     """A box, the reason why a group with the look of one is none, or None where it does not look like one."""
-    values = None
-    if bracket != "{":
-        values = _positional(tokens, commas_only=not tagged)
-    if values is None and tagged:
-        values = _named(tokens, exactly=not bracket)
+    values = None if bracket == "{" else _positional(tokens, commas_only=not tagged)
+    if values is None and (tagged or bracket == "{"):
+        values = _named([word for word in tokens if word != '"'], exactly=not bracket)
     if values is None:
         return None
     if len(values) != 4:
@@ -125,10 +126,9 @@ def _box(bracket: str, tokens: list[str], *, tagged: bool) -> ExactBox | str | N
     if any(_NOT_FINITE.fullmatch(value) for value in values):
         return NOT_FINITE
     x, y, width, height = (Decimal(value) for value in values)
-    size = (float(x), float(y), float(width), float(height))
-    if any(abs(number) == float("inf") for number in size):
+    if not all(math.isfinite(float(number)) for number in (x, y, width, height)):
         return NOT_FINITE
-    if size[2] <= 0 or size[3] <= 0:
+    if float(width) <= 0 or float(height) <= 0:
         return NOT_POSITIVE
     return x, y, width, height
 

@@ -2,8 +2,8 @@
 
 Rows are ragged, so their boxes lie flat, one after another, with offsets: row `r` has the boxes
 `offsets[r]:offsets[r + 1]`. All pairs of a row are written out as flat index pairs, their IoU is computed at
-once, and the maximum of each row taken with `np.maximum.reduceat`. Python loops over chunks only: some thousand
-rows keep the arrays in cache, which is worth a factor of four over all rows at once.
+once, and the maximum of each row taken with `np.maximum.reduceat`. Python loops over chunks only: some
+thousand rows keep the arrays in cache, which is worth a factor of four over all rows at once.
 
 Floating point is wrong at the edge: pairs within 1e-9 of the threshold, and pairs that floats cannot measure,
 are decided with fractions, from the decimals as they were written.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mmbu_async.errors import DataError, ImageError
-from mmbu_async.model import ImageRef, Json
+from mmbu_async.model import ImageRef
 from mmbu_async.sources.base import RawRow
 
 SPLIT = "train"
@@ -42,12 +42,13 @@ class HubDataset:
             table = table.cast_column(column, datasets.Image(decode=False))
         self._table = table
         self._columns = columns
+        self._images = table.select_columns(columns[:1]).with_format("arrow")
         self.description = f"{name}, split {split}"
         self.stamp = str(table._fingerprint)
 
     def rows(self) -> Iterator[RawRow]:
-        for position, row in enumerate(self._table):
-            fields = {key: value for key, value in row.items() if key not in self._columns}
+        # Without the image columns: their bytes would be copied for nothing.
+        for position, fields in enumerate(self._table.remove_columns(self._columns)):
             yield RawRow(
                 position=position,
                 fields=fields,
@@ -57,24 +58,25 @@ class HubDataset:
 
     def image_problem(self, ref: ImageRef) -> str:
         image = self._image(ref)
-        if image and (image.get("bytes") or (image.get("path") and Path(image["path"]).is_file())):
+        if image.is_valid and (image["bytes"].is_valid or Path(image["path"].as_py() or "").is_file()):
             return ""
         return f"column '{self._columns[0]}' has no image; choose a dataset where every row has one"
 
     def read_image(self, ref: ImageRef) -> bytes:
+        if problem := self.image_problem(ref):
+            raise ImageError(f"{self.description}, row {int(ref.locator) + 1}: {problem}.")
         image = self._image(ref)
-        data = image.get("bytes")
-        if data:
-            return bytes(data)
+        if image["bytes"].is_valid:
+            return bytes(image["bytes"].as_py())
+        path = Path(image["path"].as_py())
         try:
-            return Path(image.get("path") or "").read_bytes()
+            return path.read_bytes()
         except OSError as error:
-            raise ImageError(
-                f"{self.description}, row {int(ref.locator) + 1}: image cannot be read ({error.strerror})."
-            ) from None
+            raise ImageError(f"{path}: cannot be read ({error.strerror}).") from None
 
-    def _image(self, ref: ImageRef) -> Mapping[str, Json]:
-        return self._table[int(ref.locator)][self._columns[0]] or {}
+    def _image(self, ref: ImageRef) -> Any:
+        """Arrow's view of `{bytes, path}`: nothing is copied before it is asked for."""
+        return self._images[int(ref.locator)].column(0)[0]
 
 
 def _reason(error: Exception, split: str) -> str:

@@ -84,7 +84,7 @@ class MmbuPublic:
 
     name = "mmbu-public"
     default_source = "mmbu/mmbu-public"
-    licence = "as stated by the dataset card of mmbu/mmbu-public; each image keeps its source's licence"
+    licence = "see the dataset card of mmbu/mmbu-public"
     citation = (
         "MMBU: A Massive Multi-modal Biomedical Understanding Benchmark to Probe the Perception Capabilities "
         "of Vision-Language Models. ECCV 2026."

@@ -95,7 +95,7 @@ def _original(reading: BoxReading, scale: float) -> list[Box]:
 
 def _exact_scale(scale: float) -> Fraction:
     """The factor as the ratio of two image sizes that it is: the float is some 1e-16 beside it."""
-    return Fraction(scale).limit_denominator(1_000_000)
+    return Fraction(scale).limit_denominator(1_000_000) or Fraction(scale)
 
 
 def _fractions(boxes: Sequence[ExactBox], scale: Fraction) -> list[FractionBox]:
