@@ -172,6 +172,7 @@ FROM (
         LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = selection.sample_id
             AND verdict.judge_id = :judge
     WHERE run.id = :run AND (:judged OR verdict.correct IS NULL)
+        AND (:before IS NULL OR call.session_id < :before)
     ORDER BY selection.sample_id LIMIT :n
 );
 

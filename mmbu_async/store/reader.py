@@ -64,14 +64,29 @@ class Reader:
         return [_stored(row) for row in rows]
 
     async def to_judge(
-        self, run_id: int, judge_id: int, after_position: int, n: int, *, judged: bool = False
+        self,
+        run_id: int,
+        judge_id: int,
+        after_position: int,
+        n: int,
+        *,
+        judged: bool = False,
+        before_session: int | None = None,
     ) -> list[RowToJudge]:
         """The next `n` rows with a reply and no usable verdict of this judge, in order of position; begin
         with `after_position` -1. `judged` adds the rows that have one, for a caller who finds out by
-        `prompt_sha` whether it answers the prompt of today."""
+        `prompt_sha` whether it answers the prompt of today. `before_session` leaves out replies of that
+        session and later ones: those are on their way to the judge already."""
         rows = await self._page(
             query("to_judge"),
-            {"run": run_id, "judge": judge_id, "after": after_position, "n": n, "judged": judged},
+            {
+                "run": run_id,
+                "judge": judge_id,
+                "after": after_position,
+                "n": n,
+                "judged": judged,
+                "before": before_session,
+            },
         )
         end = 1 + codec.SAMPLE_WIDTH + codec.COMPLETION_WIDTH
         return [
