@@ -140,6 +140,8 @@ class RunConfig(CallSettings):
     judge: JudgeConfig = JudgeConfig()
     synchronous: Literal["full", "normal"] = "full"
     """SQLite's durability: `full` survives a power cut, `normal` only the end of the process."""
+    image_limits: Path | None = None
+    """A TOML file laid over the shipped table of what endpoints accept in images."""
     preflight: bool = True
     """Send one row to model and judge before the rest."""
 

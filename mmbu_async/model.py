@@ -327,3 +327,9 @@ class Benchmark(Protocol):
 
     def family(self, sample: Sample) -> str:
         """The task family that headline tables group by."""
+
+    def shown_route(self, sample: Sample) -> str:
+        """The route's name for people."""
+
+    def blemishes(self, sample: Sample) -> tuple[str, ...]:
+        """What is odd about a row that is used all the same, for validation to list."""

@@ -7,7 +7,6 @@ waited for; only what is left is asked.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.explain import explain
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.records import Recorder
+from mmbu_async.pipeline.scoring import prompt_sha
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import Reader, StoredSample
 
@@ -91,21 +91,27 @@ class JudgeStage:
         if item is None:
             return None
         prompt = self.fill(item)
-        sha = hashlib.sha256(prompt.text.encode("utf-8", "surrogatepass")).digest()
-        return JudgeTask(key=row.key, row_id=row.sample.id, prompt=prompt, prompt_sha=sha)
+        return JudgeTask(key=row.key, row_id=row.sample.id, prompt=prompt, prompt_sha=prompt_sha(prompt))
 
-    async def backlog(self, run_id: int, *, before_session: int | None) -> None:
-        """Queue rows that have a reply from an earlier session and no usable verdict of this judge."""
+    async def backlog(self, run_id: int, *, before_session: int | None, judged: bool) -> None:
+        """Queue rows whose reply is from an earlier session and that have no usable verdict of this judge.
+
+        `judged` looks also at rows that have one, for those whose reply is read differently today.
+        """
         position = -1
         while not self.stop:
             page = await self.reader.to_judge(
-                run_id, self.judge_id, position, LOOKUP, before_session=before_session
+                run_id, self.judge_id, position, LOOKUP, judged=judged, before_session=before_session
             )
             if not page:
                 return
-            for row, completion, _ in page:
-                await self.offer(row, completion)
-            position = page[-1][0].sample.position
+            for row in page:
+                task = self.task(row.stored, row.completion)
+                if task is not None and task.prompt_sha != row.prompt_sha:
+                    self.monitor.done_before -= 1
+                    self.monitor.judge_waiting += 1
+                    await self.queue.put(task)
+            position = page[-1].stored.sample.position
 
     async def next_unknown(self) -> JudgeTask | None:
         """The next queued row, where its verdict must be bought."""

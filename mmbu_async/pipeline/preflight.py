@@ -55,7 +55,8 @@ async def _judged(judge: JudgeStage) -> bool:
 
 async def _candidates(infer: InferStage) -> AsyncIterator[StoredSample]:
     """Open rows, those that need the judge first."""
-    position, others, pages = -1, [], 0
+    others: list[StoredSample] = []
+    position, pages = -1, 0
     probe = Answer(text="probe", how="tag")
     while pages < SEARCHED and (page := await infer.reader.pending(infer.run_id, position, PAGE)):
         position = page[-1].sample.position

@@ -9,7 +9,7 @@ Everything between two stages is bounded, every task lives in a task group, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,6 @@ class Session:
     config: RunConfig
     store: Path
     run_id: int
-    run_name: str
     session_id: int
     judge_id: int
     benchmark: Benchmark
@@ -57,9 +56,9 @@ class Session:
     spent: float
     """US dollars of earlier sessions."""
     infer: bool = True
-    """False: only verdicts are bought (rejudge)."""
-    judge_from_session: int | None = None
-    """Rows whose reply is from this session or later are not in the judge's backlog; None: all are."""
+    """False: only verdicts are bought."""
+    rejudge: bool = False
+    """Look also at rows that have a verdict: it may answer another reading of the reply."""
 
 
 Watch = Callable[[Monitor, "Stages"], Coroutine[Any, Any, None]]
@@ -81,7 +80,7 @@ async def run_session(
     *,
     stop: Stop,
     watch: Watch,
-    heartbeat: Callable[[], Awaitable[None]],
+    heartbeat: Callable[[Writer], Coroutine[Any, Any, None]],
     random: Random,
 ) -> None:
     """Work until no row is open or `stop` is requested; then everything paid for is on disk.
@@ -93,7 +92,7 @@ async def run_session(
         infer, judge = stages.infer, stages.judge
         async with asyncio.TaskGroup() as beside:
             background = [
-                beside.create_task(_forever(heartbeat)),
+                beside.create_task(heartbeat(stages.infer.recorder.writer)),
                 beside.create_task(watch(monitor, stages)),
             ]
             if session.config.preflight:
@@ -105,7 +104,9 @@ async def run_session(
                         _all((infer.prepare() for _ in range(PREPARERS)), then=infer.ready.close)
                     )
                 asking = (infer.infer() for _ in range(_workers(session.config) if session.infer else 0))
-                backlog = judge.backlog(session.run_id, before_session=session.judge_from_session)
+                backlog = judge.backlog(
+                    session.run_id, before_session=session.session_id, judged=session.rejudge
+                )
                 work.create_task(_all((*asking, backlog), then=judge.queue.close))
                 work.create_task(judge.sort())
                 work.create_task(_all(judge.ask_all() for _ in range(_workers(session.config.judge))))
@@ -200,7 +201,3 @@ async def _all(workers: Any, *, then: Callable[[], None] = lambda: None) -> None
         for worker in workers:
             group.create_task(worker)
     then()
-
-
-async def _forever(heartbeat: Callable[[], Awaitable[None]]) -> None:
-    await heartbeat()

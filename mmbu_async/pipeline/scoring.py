@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
 
-from mmbu_async.model import Prompt
+from mmbu_async.model import Answer, Benchmark, JudgeItem, Prompt, Score, ScoreItem, Verdict
+from mmbu_async.store import RunRecord, ScoreInput, Store
 
 CHUNK = 4096
 """Rows scored at once: the IoU kernel's arrays stay in cache."""
+
+Scored = tuple[ScoreInput, Answer, Score]
+Fill = Callable[[JudgeItem], Prompt]
 
 
 def prompt_sha(prompt: Prompt) -> bytes:
     """Key under which a verdict on this filled judge prompt is found again."""
     return hashlib.sha256(prompt.text.encode("utf-8", "surrogatepass")).digest()
+
+
+def score_run(
+    store: Store,
+    run: RunRecord,
+    benchmark: Benchmark,
+    fill: Fill,
+    *,
+    judge_id: int | None,
+    only_stale: bool,
+    package_version: str,
+) -> int:
+    """Write the score of each row that has a reply; returns how many were written. Nothing is bought.
+
+    A verdict counts only where it answers the prompt that today's reading of the reply would ask; else the
+    row is unjudged until a rejudge.
+    """
+    inputs = store.score_inputs(run.id, judge_id, only_stale=only_stale)
+    return store.replace_scores(
+        run.id,
+        judge_id,
+        _scored(inputs, benchmark, fill),
+        package_version=package_version,
+        now=time.time(),
+    )
+
+
+def _scored(inputs: Iterator[ScoreInput], benchmark: Benchmark, fill: Fill) -> Iterator[Scored]:
+    while chunk := list(islice(inputs, CHUNK)):
+        items = [_item(one, benchmark, fill) for one in chunk]
+        for one, item, score in zip(chunk, items, benchmark.score(items), strict=True):
+            yield one, item.answer, score
+
+
+def _item(one: ScoreInput, benchmark: Benchmark, fill: Fill) -> ScoreItem:
+    answer = benchmark.read(one.sample, one.completion)
+    verdict = one.verdict
+    if verdict is not None and verdict.correct is not None:
+        asked = benchmark.judge_item(one.sample, answer)
+        if asked is not None and prompt_sha(fill(asked)) != one.prompt_sha:
+            verdict = Verdict(correct=None, reply="", judge=verdict.judge)
+    return ScoreItem(sample=one.sample, answer=answer, verdict=verdict, image_scale=one.image_scale)

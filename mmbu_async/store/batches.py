@@ -1,4 +1,4 @@
-"""What one transaction of the writer holds, and the statements it takes.
+"""What one transaction of the writer holds, and how it is written.
 
 Calls and verdicts go in many rows a statement. SQLite gives up the interpreter's lock around each step, and
 a busy event loop lets others wait for it up to 5 ms a time: beside such a loop one statement a row was
@@ -9,6 +9,7 @@ keeps them prepared; what is left over is filled up with rows that the statement
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
@@ -16,13 +17,15 @@ from typing import Any
 
 from mmbu_async.store import codec
 from mmbu_async.store.calls import CALL_COLUMNS, VERDICT_COLUMNS, CallRecord, Record, VerdictRecord
+from mmbu_async.store.connect import transaction
 from mmbu_async.store.sql import query
 
 SIZES = (1, 4, 16, 64, 256)
 """Rows a statement; 256 calls take 7,424 parameters of the 32,766 that SQLite allows."""
 
-_ATTEMPT = CALL_COLUMNS.index("attempt")
-_OK = CALL_COLUMNS.index("ok")
+_RUN, _SESSION, _SAMPLE, _JUDGE, _ATTEMPT, _OK = map(
+    CALL_COLUMNS.index, ("run_id", "session_id", "sample_id", "judge_id", "attempt", "ok")
+)
 
 Values = tuple[Any, ...]
 
@@ -30,7 +33,7 @@ Values = tuple[Any, ...]
 class Batch:
     """Records of several waiters, in the order in which they came."""
 
-    __slots__ = ("beats", "call_waiters", "calls", "futures", "lost", "records", "verdicts")
+    __slots__ = ("beats", "call_waiters", "calls", "dropped", "futures", "lost", "records", "verdicts")
 
     def __init__(self) -> None:
         self.futures: list[asyncio.Future[bool]] = []
@@ -39,6 +42,7 @@ class Batch:
         self.verdicts: list[Values] = []
         self.beats: list[tuple[int, Values]] = []
         self.records = 0
+        self.dropped = 0
         self.lost: set[int] = set()
         """Waiters to be told False."""
 
@@ -56,27 +60,44 @@ class Batch:
             else:
                 self.beats.append((waiter, values))
 
-    def clean(self) -> None:
-        """Replace what SQLite cannot hold."""
-        self.calls = [codec.clean_values(values) for values in self.calls]
-        self.verdicts = [codec.clean_values(values) for values in self.verdicts]
-        self.beats = [(waiter, codec.clean_values(values)) for waiter, values in self.beats]
+    def commit(self, connection: sqlite3.Connection) -> None:
+        """Store everything in one transaction. Late duplicates of a reply are left out and noted."""
+        try:
+            self._store(connection)
+        except (UnicodeEncodeError, OverflowError):
+            # Looking for what SQLite cannot hold in every text would cost more than storing it.
+            self.calls = list(map(codec.clean_values, self.calls))
+            self.verdicts = list(map(codec.clean_values, self.verdicts))
+            self._store(connection)
 
-    def reply_keys(self) -> str:
-        """Run and sample of each reply of the model under test, as JSON."""
-        return codec.dump([values[0:3:2] for values in self.calls if _is_reply(values)])
-
-    def note_kept(self, kept: Sequence[Sequence[int]]) -> None:
-        """Find the replies that were dropped. `kept` has (run, sample, session, attempt) of the replies that
-        this transaction stored."""
-        left = {tuple(key) for key in kept}
-        for waiter, values in zip(self.call_waiters, self.calls, strict=True):
-            if _is_reply(values):
-                key = (values[0], values[2], values[1], values[_ATTEMPT])
-                if key in left:
-                    left.remove(key)
-                else:
+    def _store(self, connection: sqlite3.Connection) -> None:
+        with transaction(connection):
+            if self.calls:
+                cursor = connection.executemany(*_many("insert_calls", CALL_COLUMNS, self.calls))
+                self.dropped = len(self.calls) - cursor.rowcount
+                if self.dropped:
+                    self._find_dropped(connection)
+            if self.verdicts:
+                connection.executemany(*_many("put_verdicts", VERDICT_COLUMNS, self.verdicts))
+            for waiter, values in self.beats:
+                if connection.execute(query("beat"), values).rowcount == 0:
                     self.lost.add(waiter)
+
+    def _find_dropped(self, connection: sqlite3.Connection) -> None:
+        """Whose reply the store has not, because it has another one for the row."""
+        replies = [
+            (waiter, values)
+            for waiter, values in zip(self.call_waiters, self.calls, strict=True)
+            if values[_OK] == 1 and values[_JUDGE] is None
+        ]
+        rows = codec.dump([(values[_RUN], values[_SAMPLE]) for _, values in replies])
+        (found,) = connection.execute(query("replies_kept"), (rows,)).fetchone()
+        kept = set(map(tuple, codec.load(found)))
+        self.lost.update(
+            waiter
+            for waiter, values in replies
+            if (values[_RUN], values[_SAMPLE], values[_SESSION], values[_ATTEMPT]) not in kept
+        )
 
     def acknowledge(self) -> None:
         for waiter, future in enumerate(self.futures):
@@ -91,30 +112,13 @@ class Batch:
                 future.exception()
 
 
-def _is_reply(values: Values) -> bool:
-    return values[_OK] == 1 and values[3] is None
-
-
-def call_statement(rows: Sequence[Values]) -> tuple[str, list[list[Any]]]:
-    """Statement and parameters that store calls, for `executemany`."""
-    size = _size(len(rows))
-    return _statement("insert_calls", CALL_COLUMNS, size), _chunks(rows, size, len(CALL_COLUMNS))
-
-
-def verdict_statement(rows: Sequence[Values]) -> tuple[str, list[list[Any]]]:
-    size = _size(len(rows))
-    return _statement("put_verdicts", VERDICT_COLUMNS, size), _chunks(rows, size, len(VERDICT_COLUMNS))
-
-
-def _size(rows: int) -> int:
-    return next((size for size in SIZES if size >= rows), SIZES[-1])
-
-
-def _chunks(rows: Sequence[Values], size: int, width: int) -> list[list[Any]]:
-    """The rows end to end, `size` of them a chunk; zeros fill the last one up (0 is no run's id)."""
-    chunks = [list(chain.from_iterable(rows[at : at + size])) for at in range(0, len(rows), size)]
-    chunks[-1].extend([0] * (size * width - len(chunks[-1])))
-    return chunks
+def _many(name: str, columns: tuple[str, ...], rows: Sequence[Values]) -> tuple[str, list[list[Any]]]:
+    """Statement and parameters for `executemany`: the rows end to end, as many of them a time as the
+    statement takes. Zeros fill the last time up (0 is no run's id)."""
+    size = next((size for size in SIZES if size >= len(rows)), SIZES[-1])
+    times = [list(chain.from_iterable(rows[at : at + size])) for at in range(0, len(rows), size)]
+    times[-1].extend([0] * (size * len(columns) - len(times[-1])))
+    return _statement(name, columns, size), times
 
 
 @cache

@@ -92,6 +92,9 @@ SELECT name FROM run ORDER BY id;
 -- name: set_run_judge
 UPDATE run SET judge_id = :judge WHERE id = :run;
 
+-- name: set_run_config
+UPDATE run SET config = :config WHERE id = :run;
+
 -- name: judge_of_identity
 SELECT id, name, identity FROM judge WHERE identity = :identity;
 
@@ -194,12 +197,10 @@ ON CONFLICT (run_id, sample_id) WHERE ok = 1 AND judge_id IS NULL DO NOTHING;
 
 -- name: replies_kept
 SELECT json_group_array(json_array(call.run_id, call.sample_id, call.session_id, call.attempt))
-FROM json_each(:keys) AS wanted
+FROM json_each(?) AS wanted
     JOIN call INDEXED BY one_reply ON call.run_id = json_extract(wanted.value, '$[0]')
         AND call.sample_id = json_extract(wanted.value, '$[1]')
-        AND call.ok = 1 AND call.judge_id IS NULL
--- Ids rise by one a row, so those of this transaction are the last.
-WHERE call.id > (SELECT max(id) FROM call) - :inserted;
+        AND call.ok = 1 AND call.judge_id IS NULL;
 
 -- name: put_verdicts
 INSERT INTO verdict (/* columns */)

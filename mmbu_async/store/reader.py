@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import aiosqlite
-
 from mmbu_async.model import Completion, Json
 from mmbu_async.store import codec
-from mmbu_async.store.connect import BUSY_TIMEOUT_S, connect, named
+from mmbu_async.store.connect import BUSY_TIMEOUT_S, AsyncConnection, named
 from mmbu_async.store.records import StoredSample
 from mmbu_async.store.sql import query
 
@@ -37,7 +35,7 @@ class RowToJudge:
 class Reader:
     """Reads of a running run. Made by `Reader.open`."""
 
-    def __init__(self, connection: aiosqlite.Connection, path: Path) -> None:
+    def __init__(self, connection: AsyncConnection, path: Path) -> None:
         self._connection = connection
         self._path = path
 
@@ -46,10 +44,7 @@ class Reader:
     async def open(cls, path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> AsyncIterator[Self]:
         """Open a store that exists."""
 
-        def connector() -> sqlite3.Connection:
-            return connect(path, create=False, busy_timeout_s=busy_timeout_s)
-
-        async with aiosqlite.Connection(connector, iter_chunk_size=64) as connection:
+        async with AsyncConnection.to(path, busy_timeout_s=busy_timeout_s) as connection:
             yield cls(connection, path)
 
     async def pending(

@@ -159,6 +159,13 @@ class Store:
         with self._named():
             self._connection.execute(query("set_run_judge"), {"run": run_id, "judge": judge_id})
 
+    def set_run_config(self, run_id: int, config: Mapping[str, Json]) -> None:
+        """What the next resume starts from. What earlier sessions ran with stays with them."""
+        with self._named():
+            self._connection.execute(
+                query("set_run_config"), {"run": run_id, "config": codec.dump(dict(config))}
+            )
+
     # ------------------------------------------------------------ sessions and lease
 
     def begin_session(

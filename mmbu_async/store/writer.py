@@ -12,24 +12,20 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
-import aiosqlite
-
 from mmbu_async.errors import StoreError
-from mmbu_async.store.batches import Batch, call_statement, verdict_statement
+from mmbu_async.store.batches import Batch
 from mmbu_async.store.calls import Record
-from mmbu_async.store.codec import load
-from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named
-from mmbu_async.store.sql import query
+from mmbu_async.store.connect import BUSY_TIMEOUT_S, AsyncConnection, Synchronous, named
 
 
 class Writer:
     """The one way in which a running run writes. Made by `Writer.open`, one a process and store."""
 
-    def __init__(self, connection: aiosqlite.Connection, path: Path) -> None:
+    def __init__(self, connection: AsyncConnection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._batch = Batch()
@@ -50,16 +46,8 @@ class Writer:
         """Open a store that exists. On the way out everything posted is written first; where the writer has
         failed its error is raised then, unless another one is already under way."""
 
-        def connector() -> sqlite3.Connection:
-            return connect(
-                path,
-                create=False,
-                synchronous=synchronous,
-                busy_timeout_s=busy_timeout_s,
-                isolation="IMMEDIATE",
-            )
-
-        async with aiosqlite.Connection(connector, iter_chunk_size=64) as connection:
+        opening = AsyncConnection.to(path, synchronous=synchronous, busy_timeout_s=busy_timeout_s)
+        async with opening as connection:
             writer = cls(connection, path)
             task = asyncio.create_task(writer._run(), name="store writer")
             try:
@@ -77,8 +65,8 @@ class Writer:
     def post(self, *records: Record) -> asyncio.Future[bool]:
         """Queue records for one transaction, without waiting.
 
-        The future is set after the COMMIT: True, or False where a record was a late duplicate of a reply (it
-        is not stored) or a heartbeat for a lease that is lost. The queue has no limit of its own: it is
+        The future is set after the COMMIT: True, or False where the store has another reply for the row (the
+        late one is not stored), or where a heartbeat was for a lease that is lost. The queue has no limit of its own: it is
         bounded by callers that wait for their acknowledgements.
         """
         if self._error is not None:
@@ -102,11 +90,9 @@ class Writer:
             if not batch.futures:
                 continue
             try:
-                await self._commit(batch)
-            except (sqlite3.Error, StoreError) as error:
-                self._stop(named(error, self._path) if isinstance(error, sqlite3.Error) else error, batch)
-                with suppress(sqlite3.Error):
-                    await self._connection.rollback()
+                await self._connection.run(batch.commit)
+            except sqlite3.Error as error:
+                self._stop(named(error, self._path), batch)
                 return
             except BaseException as error:
                 # Whatever ends this task, nobody may wait for ever.
@@ -114,38 +100,10 @@ class Writer:
                     StoreError(f"{self._path}: the writer was ended ({error!r}); resume the run."), batch
                 )
                 raise
+            self.transactions += 1
+            self.dropped += batch.dropped
+            self.written += batch.records - batch.dropped
             batch.acknowledge()
-
-    async def _commit(self, batch: Batch) -> None:
-        """One transaction. It is opened by its first change, with the write lock taken at once."""
-        try:
-            inserted = await self._insert(batch)
-        except (UnicodeEncodeError, OverflowError):
-            await self._connection.rollback()
-            batch.clean()
-            inserted = await self._insert(batch)
-        dropped = len(batch.calls) - inserted
-        if dropped:
-            found = await self._connection.execute_fetchall(
-                query("replies_kept"), {"keys": batch.reply_keys(), "inserted": inserted}
-            )
-            batch.note_kept(load(next(iter(found))[0]))
-        await self._connection.commit()
-        self.transactions += 1
-        self.dropped += dropped
-        self.written += batch.records - dropped
-
-    async def _insert(self, batch: Batch) -> int:
-        """How many of the calls were stored; the others were late duplicates of a reply."""
-        inserted = 0
-        if batch.calls:
-            inserted = (await self._connection.executemany(*call_statement(batch.calls))).rowcount
-        if batch.verdicts:
-            await self._connection.executemany(*verdict_statement(batch.verdicts))
-        for waiter, values in batch.beats:
-            if (await self._connection.execute(query("beat"), values)).rowcount == 0:
-                batch.lost.add(waiter)
-        return inserted
 
     def _stop(self, error: StoreError, batch: Batch) -> None:
         self._error = error

@@ -1,0 +1,355 @@
+"""The same for Python callers as the command line offers, under the same names.
+
+result = await evaluate(RunConfig(model="gpt-4o-mini", data="mmbu-public"))
+print(result.report().overall.accuracy)
+for row in result:
+    print(row.sample.id, row.score)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from mmbu_async.config import JudgeConfig, RunConfig, build_config
+from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, DataError, ImageError, MmbuError
+from mmbu_async.images import find_limits
+from mmbu_async.model import ImageRef, Json, Sample
+from mmbu_async.pipeline.doctor import Doctor, Finding
+from mmbu_async.pipeline.dryrun import DryRun, DryRunner
+from mmbu_async.pipeline.opening import (
+    Bench,
+    Rules,
+    config_of,
+    find_or_make_run,
+    lay_out,
+    open_existing,
+    rules_of,
+    select_rows,
+    with_absolute_paths,
+)
+from mmbu_async.pipeline.progress import silent
+from mmbu_async.pipeline.run import Watch
+from mmbu_async.pipeline.scoring import score_run
+from mmbu_async.pipeline.selecting import keeper
+from mmbu_async.pipeline.working import Work, Worker
+from mmbu_async.report import ReportData, build_report
+from mmbu_async.sources import samples
+from mmbu_async.store import RowDetail, RowRecord, RunCounts, RunRecord, Store
+from mmbu_async.version import VERSION
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """A run after a session. Iterating gives its rows in dataset order, streamed from the store."""
+
+    run: str
+    store: Path
+    counts: RunCounts
+    stopped: MmbuError | None
+    """Why the session ended early; None: nothing was left to do."""
+
+    @property
+    def complete(self) -> bool:
+        """Every selected row has a score."""
+        return self.stopped is None and self.counts.scored == self.counts.selected
+
+    @property
+    def exit_code(self) -> int:
+        if self.stopped is not None:
+            return self.stopped.exit_code
+        return EXIT_OK if self.complete else EXIT_INCOMPLETE
+
+    def report(self) -> ReportData:
+        return report(self.run, store=self.store)
+
+    def __iter__(self) -> Iterator[RowRecord]:
+        return rows(self.run, store=self.store)
+
+
+async def evaluate(
+    config: RunConfig, *, new_run: bool = False, watch: Watch = silent, check: bool = True
+) -> RunResult:
+    """Run a model on a benchmark, or go on with the run of that name, until every row has its score.
+
+    `new_run` starts another run under a fresh name. What ends a session early (budget, interrupt, an
+    endpoint that refuses or is down) is raised as its named error, or with `check=False` only noted in the
+    result; either way all that was paid for is in the store. Raises ConfigError, DataError, RunChangedError
+    or StoreError before any call where the run cannot begin.
+    """
+    config = with_absolute_paths(config)
+    bench = lay_out(config)
+    with Store.open(config.store, synchronous=config.synchronous) as store:
+        run = find_or_make_run(store, bench, new_run=new_run)
+        select_rows(store, run, bench)
+        return await _work(store, run, bench, Work(kind="run"), watch, check)
+
+
+async def resume(
+    run: str,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    changes: Mapping[str, Json] | None = None,
+    watch: Watch = silent,
+    check: bool = True,
+) -> RunResult:
+    """Go on with a run. `changes` may name any setting that does not change answers; see RunConfig."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        config = with_absolute_paths(_changed(config_of(found, store), changes))
+        bench = lay_out(config)
+        found = find_or_make_run(opened, bench, new_run=False)
+        select_rows(opened, found, bench)
+        return await _work(opened, found, bench, Work(kind="resume"), watch, check)
+
+
+async def rejudge(
+    run: str,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    judge: JudgeConfig | None = None,
+    changes: Mapping[str, Json] | None = None,
+    watch: Watch = silent,
+    check: bool = True,
+) -> RunResult:
+    """Buy verdicts, and nothing else, for rows that have a reply and no usable verdict of this judge.
+
+    Earlier verdicts stay under the earlier judge's name. Scores follow the new judge once it was asked about
+    every row. None: the run's own judge, for rows it left unjudged or that are read differently today.
+    """
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        config = _changed(config_of(found, store), changes)
+        if judge is not None:
+            config = config.model_copy(update={"judge": judge})
+        work = Work(kind="rejudge", infer=False, judge_anew=True)
+        worker = Worker(
+            store=opened,
+            run=found,
+            config=config,
+            rules=rules_of(config),
+            work=work,
+            watch=watch,
+            random=Random(),
+            read_image=_no_image,
+            limits=find_limits(config.endpoint, config.host, config.image_limits),
+        )
+        return await _finish(worker, check)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescored:
+    """What a re-score did."""
+
+    rows: int
+    changed: tuple[str, ...]
+    """Ids of rows whose score is another one now."""
+
+
+def rescore(run: str, *, store: Path = Path("mmbu.sqlite")) -> Rescored:
+    """Read and score every stored reply anew; buys nothing."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        before = {row.sample.id: _outcome(row) for row in opened.rows(found.id)}
+        count = _score(opened, found, rules_of(config_of(found, store)), only_stale=False)
+        changed = tuple(
+            row.sample.id for row in opened.rows(found.id) if before.get(row.sample.id) != _outcome(row)
+        )
+        return Rescored(rows=count, changed=changed)
+
+
+def report(run: str, *, store: Path = Path("mmbu.sqlite")) -> ReportData:
+    """The report of a run as it stands, complete or not; scores are brought up to date first."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        _bring_up_to_date(opened, found, store)
+        return build_report(opened, opened.run(run))
+
+
+def rows(run: str, *, store: Path = Path("mmbu.sqlite")) -> Iterator[RowRecord]:
+    """Every selected row with everything known of it, in dataset order, streamed."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        _bring_up_to_date(opened, found, store)
+        yield from opened.rows(found.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One row, and the prompts it was or would be sent with."""
+
+    detail: RowDetail
+    prompts: Mapping[str, str]
+
+
+def show(run: str, row_id: str, *, store: Path = Path("mmbu.sqlite")) -> Shown:
+    """Everything known of one row, every attempt included. Raises DataError for an unknown row."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        _bring_up_to_date(opened, found, store)
+        detail = opened.row(found.id, row_id)
+        rules = rules_of(config_of(found, store))
+        prompt = rules.benchmark.prompt(detail.record.sample)
+        texts = {"system": prompt.system or "", "user": prompt.text}
+        if detail.record.answer is not None:
+            item = rules.benchmark.judge_item(detail.record.sample, detail.record.answer)
+            if item is not None:
+                texts["judge"] = rules.fill(item).text
+        return Shown(detail=detail, prompts=texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """One run in a list of runs."""
+
+    run: RunRecord
+    counts: RunCounts
+
+
+def status(*, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
+    """All runs of a store, oldest first, with where they stand."""
+    with open_existing(store) as opened:
+        return [RunStatus(run=run, counts=opened.counts(run.id)) for run in opened.runs()]
+
+
+def dry_run(config: RunConfig) -> DryRun:
+    """Validate rows and images, fill prompts, estimate tokens, money and time. Makes no call."""
+    bench = lay_out(config)
+    return DryRunner(
+        config=config,
+        benchmark=bench.rules.benchmark,
+        source=bench.source,
+        limits=bench.limits,
+        fill=bench.rules.fill,
+    ).run()
+
+
+async def doctor(config: RunConfig) -> list[Finding]:
+    """Send one row to model and judge and say what is wrong. Nothing is stored."""
+    bench = lay_out(config)
+    examiner = Doctor(
+        config=config,
+        benchmark=bench.rules.benchmark,
+        source=bench.source,
+        limits=bench.limits,
+        fill=bench.rules.fill,
+        read_verdict=bench.rules.read_verdict,
+    )
+    return await examiner.examine(_first_row(bench))
+
+
+def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a fast event loop."""
+    if sys.platform == "win32":
+        return asyncio.run(main())
+    import uvloop
+
+    return uvloop.run(main())
+
+
+def evaluate_sync(
+    config: RunConfig, *, new_run: bool = False, watch: Watch = silent, check: bool = True
+) -> RunResult:
+    """`evaluate` for callers without an event loop."""
+    return run_sync(lambda: evaluate(config, new_run=new_run, watch=watch, check=check))
+
+
+def resume_sync(
+    run: str,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    changes: Mapping[str, Json] | None = None,
+    watch: Watch = silent,
+    check: bool = True,
+) -> RunResult:
+    """`resume` for callers without an event loop."""
+    return run_sync(lambda: resume(run, store=store, changes=changes, watch=watch, check=check))
+
+
+def rejudge_sync(
+    run: str,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    judge: JudgeConfig | None = None,
+    changes: Mapping[str, Json] | None = None,
+    watch: Watch = silent,
+    check: bool = True,
+) -> RunResult:
+    """`rejudge` for callers without an event loop."""
+    return run_sync(lambda: rejudge(run, store=store, judge=judge, changes=changes, watch=watch, check=check))
+
+
+async def _work(
+    store: Store, run: RunRecord, bench: Bench, work: Work, watch: Watch, check: bool
+) -> RunResult:
+    worker = Worker(
+        store=store,
+        run=run,
+        config=bench.config,
+        rules=bench.rules,
+        work=work,
+        watch=watch,
+        random=Random(),
+        read_image=bench.source.read_image,
+        limits=bench.limits,
+    )
+    return await _finish(worker, check)
+
+
+async def _finish(worker: Worker, check: bool) -> RunResult:
+    stopped = await worker.work_on()
+    if stopped is not None and check:
+        raise stopped
+    counts = worker.store.counts(worker.run.id)
+    return RunResult(run=worker.run.name, store=worker.store.path, counts=counts, stopped=stopped)
+
+
+def _no_image(ref: ImageRef) -> bytes:
+    raise ImageError("no image is needed to judge")
+
+
+def _changed(config: RunConfig, changes: Mapping[str, Json] | None) -> RunConfig:
+    if not changes:
+        return config
+    settings: dict[str, Any] = config.model_dump(mode="python")
+    for name, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(settings.get(name), dict) and name == "judge"
+        settings[name] = {**settings[name], **value} if nested else value
+    return build_config(settings, "the command line")
+
+
+def _bring_up_to_date(store: Store, run: RunRecord, path: Path) -> None:
+    judge_id = run.judge.id if run.judge is not None else None
+    if store.scores_stale(run.id, judge_id):
+        _score(store, run, rules_of(config_of(run, path)), only_stale=True)
+
+
+def _score(store: Store, run: RunRecord, rules: Rules, *, only_stale: bool) -> int:
+    return score_run(
+        store,
+        run,
+        rules.benchmark,
+        rules.fill,
+        judge_id=run.judge.id if run.judge is not None else None,
+        only_stale=only_stale,
+        package_version=VERSION,
+    )
+
+
+def _outcome(row: RowRecord) -> object:
+    return (row.answer, replace(row.score, detail={}) if row.score is not None else None)
+
+
+def _first_row(bench: Bench) -> Sample:
+    keep = keeper(bench.config.task, bench.config.where)
+    for sample, _ in samples(bench.source, bench.rules.benchmark):
+        if keep is None or keep(sample):
+            return sample
+    raise DataError(f"{bench.source.description}: no row matches the selection; loosen --task or --where.")

@@ -1,0 +1,201 @@
+"""From settings to a run that can be worked on: dataset registered, run found or made, rows selected."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mmbu_async import tasks
+from mmbu_async.config import RunConfig, build_config
+from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
+from mmbu_async.images import ImageLimits, find_limits
+from mmbu_async.judging import mmbu as judge_v3
+from mmbu_async.model import Benchmark, Json, JudgeItem, Prompt
+from mmbu_async.pipeline.identity import Identity, differences, judge_identity, run_identity
+from mmbu_async.pipeline.selecting import check_columns, keeper
+from mmbu_async.sources import Source, open_source, samples
+from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
+from mmbu_async.version import VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How a benchmark's rows are asked, read, judged and scored. Needs no data."""
+
+    benchmark: Benchmark
+    fill: Callable[[JudgeItem], Prompt]
+    read_verdict: Callable[[str], bool | None]
+    judge_prompt_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What a run needs beside its settings: rules, data, image limits."""
+
+    config: RunConfig
+    rules: Rules
+    source: Source
+    limits: ImageLimits
+
+
+def rules_of(config: RunConfig) -> Rules:
+    """Raises ConfigError for a benchmark that does not exist."""
+    return Rules(
+        benchmark=tasks.load(config.benchmark),
+        fill=judge_v3.fill,
+        read_verdict=judge_v3.read_verdict,
+        judge_prompt_sha256=judge_v3.PROMPT_SHA256,
+    )
+
+
+def lay_out(config: RunConfig) -> Bench:
+    """Open what the configuration names. Raises ConfigError or DataError."""
+    rules = rules_of(config)
+    return Bench(
+        config=config,
+        rules=rules,
+        source=open_source(config.data, rules.benchmark.default_source),
+        limits=find_limits(config.endpoint, config.host, config.image_limits),
+    )
+
+
+def with_absolute_paths(config: RunConfig) -> RunConfig:
+    """So that a resume from another folder finds the same data."""
+    changes: dict[str, Json] = {"store": config.store.expanduser().absolute()}
+    if config.data is not None and (folder := Path(config.data).expanduser()).is_dir():
+        changes["data"] = str(folder.absolute())
+    if config.image_limits is not None:
+        changes["image_limits"] = config.image_limits.expanduser().absolute()
+    return config.model_copy(update=changes)
+
+
+def register(store: Store, bench: Bench) -> DatasetRecord:
+    """The dataset in the store. Every row is validated the first time; later its stamp is enough."""
+    benchmark, source = bench.rules.benchmark, bench.source
+    known = store.find_dataset(benchmark.name, stamp=source.stamp)
+    if known is not None:
+        return known
+    rows = samples(source, benchmark)
+    return store.register_dataset(benchmark.name, source.description, source.stamp, rows, now=time.time())
+
+
+def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
+    """The run that the configuration means: an existing one of that name, or a new one.
+
+    Raises RunChangedError where a run of that name exists with settings that give other answers.
+    """
+    config = bench.config
+    dataset = register(store, bench)
+    identity = run_identity(
+        config,
+        bench.rules.benchmark,
+        fingerprint=dataset.fingerprint,
+        image_policy=_image_policy(bench.limits),
+    )
+    name = config.name or f"{config.benchmark}-{_slug(config.model)}"
+    names = {run.name for run in store.runs()}
+    if name in names and not new_run:
+        run = store.run(name)
+        _check_same(run, identity, judge_identity(config.judge, bench.rules.judge_prompt_sha256))
+        return run
+    if name in names:
+        name = next(free for n in range(2, len(names) + 3) if (free := f"{name}-{n}") not in names)
+    judge_id = find_judge(store, config, bench.rules)
+    return store.create_run(
+        name=name,
+        benchmark=config.benchmark,
+        dataset_id=dataset.id,
+        model=config.model,
+        endpoint=config.endpoint,
+        host=config.host,
+        identity=identity,
+        config=stored_config(config.model_copy(update={"name": name})),
+        judge_id=judge_id,
+        package_version=VERSION,
+        now=time.time(),
+    )
+
+
+def find_judge(store: Store, config: RunConfig, rules: Rules) -> int:
+    """The judge of the configuration, by its identity."""
+    judge = config.judge
+    identity = judge_identity(judge, rules.judge_prompt_sha256)
+    return store.judge(judge.name or judge.model, identity, now=time.time()).id
+
+
+def select_rows(store: Store, run: RunRecord, bench: Bench) -> int:
+    """Make the configured rows part of the run; a larger limit on resume adds some."""
+    config = bench.config
+    keep = keeper(config.task, config.where)
+    if config.where:
+        first = next(bench.source.rows(), None)
+        check_columns(config.where, list(first.fields) if first is not None else [])
+    selected = store.select(run.id, keep, config.limit)
+    if selected == 0:
+        raise ConfigError(
+            f"no row of {run.dataset.source} matches --task {', '.join(config.task) or 'any'} and "
+            f"--where {dict(config.where) or 'any'}; loosen them."
+        )
+    return selected
+
+
+def config_of(run: RunRecord, store: Path) -> RunConfig:
+    """The settings that a stored run was started with."""
+    config = build_config(run.config, f"run '{run.name}' in {store}")
+    return config.model_copy(update={"store": store, "name": run.name})
+
+
+def stored_config(config: RunConfig) -> dict[str, Json]:
+    """All settings as JSON; keys are not among them."""
+    return config.model_dump(mode="json", exclude={"store"})
+
+
+def open_existing(path: Path) -> Store:
+    """A store that must be there already."""
+    if not path.exists():
+        raise RunNotFoundError(
+            f"{path}: there is no store here; name yours with --store, or start a run first."
+        )
+    return Store.open(path, create=False)
+
+
+@contextmanager
+def leased(store: Store, run: RunRecord, owner: LeaseOwner) -> Iterator[None]:
+    """Keep other processes off the run."""
+    store.acquire_lease(run.id, owner, time.time())
+    try:
+        yield
+    finally:
+        store.release_lease(run.id, owner)
+
+
+def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:
+    changes = differences(run.identity, identity)
+    if changes:
+        raise RunChangedError(
+            f"run '{run.name}' was made with other settings ({'; '.join(changes)}): use the earlier ones to "
+            "continue it, or --new-run to start another.",
+            changes,
+        )
+    judge_changes = differences(run.judge.identity, judge) if run.judge is not None else ()
+    if judge_changes:
+        raise RunChangedError(
+            f"run '{run.name}' is judged with other settings ({'; '.join(judge_changes)}): use the earlier "
+            f"ones to continue it, or `mmbu rejudge {run.name}` for another judge's verdicts.",
+            tuple(f"judge.{change}" for change in judge_changes),
+        )
+
+
+def _image_policy(limits: ImageLimits) -> dict[str, Json]:
+    """What decides the bytes that are sent: part of a run's identity."""
+    policy = {key: value for key, value in asdict(limits).items() if key not in ("name", "source")}
+    policy["accepted"] = sorted(limits.accepted)
+    return policy
+
+
+def _slug(model: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-").lower() or "model"

@@ -1,0 +1,168 @@
+"""A session from beginning to end: lease, signals, engine, scores, and a word on how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from mmbu_async.config import RunConfig
+from mmbu_async.errors import (
+    BudgetReachedError,
+    EndpointDownError,
+    EndpointError,
+    InterruptedRunError,
+    MmbuError,
+    StoreLockedError,
+)
+from mmbu_async.images import ImageLimits
+from mmbu_async.model import ImageRef
+from mmbu_async.pipeline.monitor import Monitor
+from mmbu_async.pipeline.opening import Rules, find_judge, leased, stored_config
+from mmbu_async.pipeline.run import Session, Watch, run_session
+from mmbu_async.pipeline.scoring import score_run
+from mmbu_async.pipeline.signals import draining_signals
+from mmbu_async.pipeline.stop import Stop
+from mmbu_async.store import LeaseBeat, LeaseOwner, RunRecord, Store, Writer
+from mmbu_async.store.lease import BEAT_S
+from mmbu_async.version import VERSION
+
+_ENDINGS: tuple[tuple[type[MmbuError], str], ...] = (
+    (BudgetReachedError, "budget"),
+    (InterruptedRunError, "interrupted"),
+    (EndpointError, "refused"),
+    (EndpointDownError, "endpoint down"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a session is to do."""
+
+    kind: str
+    """`run`, `resume` or `rejudge`."""
+    infer: bool = True
+    judge_anew: bool = False
+    """Look also at rows that have a verdict, and publish this judge's verdicts when all are asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One session's work on one run."""
+
+    store: Store
+    run: RunRecord
+    config: RunConfig
+    rules: Rules
+    work: Work
+    watch: Watch
+    random: Random
+    read_image: Callable[[ImageRef], bytes]
+    limits: ImageLimits
+    owner: LeaseOwner = field(default_factory=LeaseOwner.current)
+
+    async def work_on(self) -> MmbuError | None:
+        """Work until nothing is open or something stops it; returns what stopped it.
+
+        Raises MissingKeyError before anything is done, and StoreLockedError where another process is at work.
+        """
+        for settings in (self.config, self.config.judge) if self.work.infer else (self.config.judge,):
+            settings.api_key()
+        judge_id = find_judge(self.store, self.config, self.rules)
+        with leased(self.store, self.run, self.owner):
+            if not self.work.judge_anew:
+                self.store.set_run_config(self.run.id, stored_config(self.config))
+            reason = await self._session(judge_id)
+            scored_by = self.run.judge.id if self.run.judge is not None else None
+            if self.work.judge_anew and reason is None:
+                self.store.set_run_judge(self.run.id, judge_id)
+                self.store.set_run_config(self.run.id, stored_config(self.config))
+                scored_by = judge_id
+            score_run(
+                self.store,
+                self.run,
+                self.rules.benchmark,
+                self.rules.fill,
+                judge_id=scored_by,
+                only_stale=True,
+                package_version=VERSION,
+            )
+        return reason
+
+    async def _session(self, judge_id: int) -> MmbuError | None:
+        session_id = self.store.begin_session(
+            self.run.id,
+            kind=self.work.kind,
+            owner=self.owner,
+            package_version=VERSION,
+            config=stored_config(self.config),
+            now=time.time(),
+        )
+        stop = Stop()
+        ended = "aborted"
+        try:
+            with draining_signals(stop, self.run.name):
+                await self._engine(session_id, judge_id, stop)
+            ended = _ending(stop.reason)
+        except BaseExceptionGroup as group:
+            ended = "error"
+            raise _only_error(group) from group
+        finally:
+            self.store.end_session(session_id, ended, now=time.time())
+        return stop.reason
+
+    async def _engine(self, session_id: int, judge_id: int, stop: Stop) -> None:
+        counts = self.store.counts(self.run.id)
+        session = Session(
+            config=self.config,
+            store=self.store.path,
+            run_id=self.run.id,
+            session_id=session_id,
+            judge_id=judge_id,
+            benchmark=self.rules.benchmark,
+            read_image=self.read_image,
+            image_limits=self.limits,
+            fill=self.rules.fill,
+            read_verdict=self.rules.read_verdict,
+            spent=self.store.totals(self.run.id).cost_usd,
+            infer=self.work.infer,
+            rejudge=self.work.judge_anew,
+        )
+
+        async def heartbeat(writer: Writer) -> None:
+            while True:
+                await asyncio.sleep(BEAT_S)
+                beat = LeaseBeat(run_id=self.run.id, owner=self.owner, at=time.time())
+                if not await writer.write(beat):
+                    text = f"run '{self.run.name}' was taken over by another process; stopped here."
+                    stop.request(StoreLockedError(text))
+
+        await run_session(
+            session,
+            Monitor(run=self.run.name, total=counts.selected, done_before=counts.completed),
+            stop=stop,
+            watch=self.watch,
+            heartbeat=heartbeat,
+            random=self.random,
+        )
+
+
+def _ending(reason: MmbuError | None) -> str:
+    if reason is None:
+        return "done"
+    return next((word for kind, word in _ENDINGS if isinstance(reason, kind)), "stopped")
+
+
+def _only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error behind a task group's bundle: ours where there is one, so that users see a sentence."""
+    leaves: list[BaseException] = []
+    queue: list[BaseException] = [group]
+    while queue:
+        error = queue.pop()
+        if isinstance(error, BaseExceptionGroup):
+            queue.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    return next((leaf for leaf in leaves if isinstance(leaf, MmbuError)), leaves[0])
