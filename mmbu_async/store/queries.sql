@@ -250,6 +250,10 @@ FROM call WHERE run_id = :run GROUP BY side;
 SELECT kind, count(*) FROM call WHERE run_id = :run AND ok = 0 AND judge_id IS NULL
 GROUP BY kind ORDER BY count(*) DESC, kind;
 
+-- name: shared_verdicts
+SELECT count(*) FROM run JOIN verdict ON verdict.run_id = run.id AND verdict.judge_id = run.judge_id
+WHERE run.id = :run AND verdict.shared = 1;
+
 -- ---------------------------------------------------------------- scores
 
 -- name: score_page

@@ -144,6 +144,8 @@ class RunTotals:
     judge: CallTotals
     failures: Mapping[str, int]
     """Failed calls of the model under test by kind."""
+    shared_verdicts: int
+    """Rows whose verdict of the run's judge was taken from an identical prompt, not bought."""
     sessions: tuple[SessionRecord, ...]
     first_call_at: float | None
     last_reply_at: float | None

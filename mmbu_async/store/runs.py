@@ -170,10 +170,12 @@ def totals(connection: sqlite3.Connection, run_id: int) -> RunTotals:
         sides[bool(side)] = _call_totals(sums)
         first.append(first_at)
         last.append(last_at)
+    (shared,) = connection.execute(query("shared_verdicts"), {"run": run_id}).fetchone()
     return RunTotals(
         infer=sides[False],
         judge=sides[True],
         failures=dict(connection.execute(query("failures"), {"run": run_id}).fetchall()),
+        shared_verdicts=shared,
         sessions=sessions(connection, run_id),
         first_call_at=min(first, default=None),
         last_reply_at=max(last, default=None),
