@@ -37,45 +37,47 @@ def _detect(findings: Findings) -> str:
     def merit(index: int) -> float:
         _, _, width, height = objects.boxes[index]
         likeness = min(usual, width * height) / max(usual, width * height)
-        return (2.0 if objects.whole[index] else 0.0) + objects.solidity[index] + 0.5 * likeness
+        return (2.0 if objects.whole[index] else 0.0) + objects.roundness[index] + 0.5 * likeness
 
     best = max(range(len(objects.boxes)), key=merit)
     return str(list(objects.boxes[best]))
 
 
 def _classify(question: str, findings: Findings) -> tuple[str, str]:
-    cues = findings.cues
     if findings.marked:
-        inside = findings.marked_object >= 0.4
-        label = "cell nucleus" if inside else "empty background"
-        return label, f"{findings.marked_object:.0%} of the marked region is brighter than the ground."
+        return _region(
+            findings
+        ), f"{findings.marked_object:.0%} of the marked region stands out from the ground."
     if "stain" in question:
-        return _stain(cues), "The colours speak for this stain."
-    if "modality" in question or "technique" in question or "imaging" in question:
-        return _modality(findings), "Colour, ground and texture speak for this technique."
+        return _stain(findings.cues), "The colours speak for this stain."
     if "single cell" in question:
-        return _specimen(findings), f"{len(findings.objects.boxes)} objects are in the image."
-    return _modality(findings), "The question names no feature that is measured; the technique is reported."
+        single = len(findings.objects.boxes) <= 3
+        return (
+            "single cell" if single else "tissue section",
+            f"{len(findings.objects.boxes)} objects are in the image.",
+        )
+    return _modality(findings), "Colour, ground and texture speak for this technique."
+
+
+def _region(findings: Findings) -> str:
+    """A box always holds some ground beside a roundish object; a mask that holds much covers both."""
+    if findings.marked == "mask" and 0.2 < findings.marked_object < 0.8:
+        return "cell nucleus, empty background"
+    return "cell nucleus" if findings.marked_object >= 0.4 else "empty background"
 
 
 def _stain(cues: Cues) -> str:
     if cues.grey:
         return "DAPI"
-    if cues.brown > 0.08:
-        return "immunohistochemistry with DAB"
-    return "hematoxylin and eosin"
-
-
-def _specimen(findings: Findings) -> str:
-    return "single cell" if len(findings.objects.boxes) <= 3 else "tissue section"
+    return "immunohistochemistry with DAB" if cues.brown > 0.08 else "hematoxylin and eosin"
 
 
 def _modality(findings: Findings) -> str:
     cues = findings.cues
     if not cues.grey:
-        if cues.corners_dark and cues.red > cues.blue + 0.1:
-            return "colour fundus photography"
-        return "light microscopy"
-    if cues.peak > 0.3 and cues.dark < 0.5:
-        return "computed tomography"
-    return "magnetic resonance imaging"
+        return "colour fundus photography" if cues.fundus else "light microscopy"
+    if len(findings.objects.boxes) >= 6 and cues.symmetry < 0.4:
+        return "fluorescence microscopy"
+    if cues.dark < 0.02 and cues.symmetry > 0.5:
+        return "X-ray radiography"
+    return "computed tomography" if cues.peak > 0.3 else "magnetic resonance imaging"

@@ -155,17 +155,16 @@ def _stain(rng: Generator, turn: int) -> Row:
         ("hematoxylin and eosin", paint.tissue(rng, 28), _TISSUE),
         ("immunohistochemistry with DAB", paint.immunostain(rng, 26), _TISSUE | {"metadata_stain": "DAB"}),
         ("DAPI", paint.fluorescence(rng, 14), _FLUORESCENCE),
-    )[turn % 3]
+        ("Giemsa", paint.smear(rng, 22), _SMEAR),
+    )[turn % 4]
     return Row(
         question="Which stain is most consistent with this image?",
         task="classification | stain",
         answer=label,
-        options=_shuffled(
-            rng, ("hematoxylin and eosin", "immunohistochemistry with DAB", "DAPI", "Masson trichrome")
-        ),
+        options=_shuffled(rng, ("hematoxylin and eosin", "immunohistochemistry with DAB", "DAPI", "Giemsa")),
         pixels=scene.pixels,
         about=about,
-        suffix=("jpg", "png", "png")[turn % 3],
+        suffix=("jpg", "png", "png", "png")[turn % 4],
     )
 
 

@@ -12,6 +12,9 @@ from scipy import ndimage
 Labels = NDArray[np.int32]
 Plane = NDArray[np.float64]
 
+PHOTONS = 300
+"""That the brightest pixel of a fluorescence image has caught."""
+
 _HE_GROUND, _HE_NUCLEUS = (0.90, 0.68, 0.80), (0.36, 0.22, 0.52)
 _SMEAR_GROUND, _SMEAR_CELL = (0.95, 0.92, 0.90), (0.80, 0.46, 0.48)
 _DAB_GROUND, _DAB_NUCLEUS, _DAB_BROWN = (0.91, 0.90, 0.91), (0.45, 0.50, 0.72), (0.55, 0.35, 0.16)
@@ -48,10 +51,10 @@ class Scene:
 
 
 def scatter(rng: Generator, side: int, count: int, radius: tuple[float, float]) -> Labels:
-    """`count` ellipses that hardly overlap; some are cut by the border."""
+    """`count` ellipses; some touch or lie partly over another, some are cut by the border."""
     labels = np.zeros((side, side), np.int32)
     placed: list[tuple[float, float, float]] = []
-    distance = 1.0
+    distance = 0.72
     while len(placed) < count:
         long, short = sorted(rng.uniform(*radius, 2), reverse=True)
         x, y = rng.uniform(0.4 * short, side - 0.4 * short, 2)
@@ -77,9 +80,9 @@ def _ellipse(labels: Labels, x: float, y: float, long: float, short: float, angl
 def fluorescence(rng: Generator, count: int, side: int = 160) -> Scene:
     """Bright nuclei of uneven brightness on a dark ground, with the noise of few photons."""
     labels = scatter(rng, side, count, (7.5, 13))
-    strength = np.concatenate([[0.0], rng.uniform(0.28, 0.8, count)])
+    strength = np.concatenate([[0.0], rng.uniform(0.1, 0.8, count)])
     light = ndimage.gaussian_filter(strength[labels] * _texture(rng, side, 2, 0.12), 1.2) + 0.06
-    light = rng.poisson(np.clip(light, 0, 1) * 900) / 900
+    light = rng.poisson(np.clip(light, 0, 1) * PHOTONS) / PHOTONS
     deep = (np.clip(light, 0, 1) * 52_000).astype(np.uint16)
     return Scene(pixels=_eight(light), labels=labels, deep=deep)
 

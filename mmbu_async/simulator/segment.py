@@ -1,4 +1,9 @@
-"""Finds roundish objects in a grey image: threshold, connected components, splitting of those that touch."""
+"""Finds roundish objects in a grey image: a threshold for each object, and a split of those that touch.
+
+One threshold for the whole image loses dim objects beside bright ones and melts neighbours together. So
+the image is cut at rising levels, and a component becomes an object at the lowest level at which it is an
+ellipse.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,24 @@ from scipy import ndimage
 
 Grey = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+Labels = NDArray[np.int32]
+
+CUT_ROUND = 0.93
+"""The same for objects that the border cuts."""
+LEVELS = 24
+"""Cuts between the ground and the brightest object."""
+ROUND = 0.97
+"""Least share of its ellipse of equal second moments that an object fills; two touching discs fill 0.89."""
+HALO = 0.25
+"""Of the usual radius: as far reaches the glow around an object."""
+CRUMB = 0.3
+"""Of the usual object's area; smaller remainders are glow."""
+LEAST_AREA = 20
+"""Pixels; what is smaller is noise."""
+RELATIVE_AREA = 0.15
+"""Of the median object; what is smaller is a crumb."""
+MOST_AREA = 0.2
+"""Of the image; what is larger is ground or organ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +42,21 @@ class Objects:
     boxes: tuple[tuple[int, int, int, int], ...]
     whole: tuple[bool, ...]
     """For each box whether it stays clear of the image's border."""
-    solidity: tuple[float, ...]
-    """For each box the share of its inscribed ellipse that the object fills, at most 1."""
+    roundness: tuple[float, ...]
+    """For each object the share of its ellipse of equal second moments that it fills, about 1 at most."""
     mask: Mask
 
 
-def otsu(values: NDArray[np.float32], bins: int = 256) -> float:
-    """The threshold that separates two classes best (largest variance between them)."""
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """Measures of the components 1..n, in arrays that begin with component 1."""
+
+    area: NDArray[np.float64]
+    roundness: NDArray[np.float64]
+
+
+def otsu(values: Grey, bins: int = 256) -> tuple[float, float]:
+    """The threshold that separates two classes best, and the share of the variance that lies between them."""
     counts, edges = np.histogram(values, bins=bins)
     centres = (edges[:-1] + edges[1:]) / 2
     below = np.cumsum(counts)
@@ -36,64 +67,144 @@ def otsu(values: NDArray[np.float32], bins: int = 256) -> float:
     between[~np.isfinite(between)] = 0
     # Between two well separated classes the curve is flat: take the middle of the flat top.
     best = np.flatnonzero(between >= between.max() * (1 - 1e-9))
-    return float(centres[int(best[len(best) // 2])])
+    variance = float(values.var()) * float(below[-1]) ** 2
+    threshold = float(centres[int(best[len(best) // 2])])
+    return threshold, float(between.max()) / variance if variance > 0 else 0.0
 
 
-def find(grey: Grey) -> Objects:
-    """Bright objects on a dark ground (the caller turns dark objects bright).
-
-    The logarithm makes dim objects beside very bright ones count; the ground is the image's own low end.
-    """
-    smooth = ndimage.gaussian_filter(grey, 1.0)
-    low = float(np.percentile(smooth, 5))
-    high = float(np.percentile(smooth, 99.8))
-    if high - low < 1e-6:
-        return Objects(boxes=(), whole=(), solidity=(), mask=np.zeros(grey.shape, np.bool_))
-    level = np.log1p(np.clip((smooth - low) / (high - low), 0, 1) * 12).astype(np.float32)
-    mask = level > otsu(level)
-    mask = ndimage.binary_opening(ndimage.binary_fill_holes(mask), iterations=1)
-    labels = _split(mask, level)
-    return _measure(labels, mask)
+def find(grey: Grey, sigma: float = 1.2) -> Objects:
+    """Bright objects on a dark ground (the caller turns dark objects bright)."""
+    smooth = ndimage.gaussian_filter(grey, sigma)
+    ground = float(np.median(smooth[smooth <= np.median(smooth)]))
+    noise = float(np.median(np.abs(smooth[smooth <= ground] - ground))) * 1.48
+    top = float(np.percentile(smooth, 99.9))
+    floor = _floor(smooth, ground, noise, top)
+    if top - floor < 1e-3:
+        return _measure(np.zeros(grey.shape, np.int32))
+    levels = ground + np.geomspace(floor - ground, (top - ground) * 0.9, LEVELS)
+    labels = _cut(smooth, levels, MOST_AREA * grey.size)
+    labels = _rest(labels, smooth > levels[0])
+    return _measure(_trim(labels, smooth, ground))
 
 
-def _split(mask: Mask, level: Grey) -> NDArray[np.int32]:
-    """Watershed from the peaks of distance and brightness together."""
-    distance = ndimage.distance_transform_edt(mask).astype(np.float32)
-    radii = distance[distance == ndimage.maximum_filter(distance, 7)]
-    radii = radii[radii > 2]
-    radius = float(np.median(radii)) if radii.size else 3.0
-    height = ndimage.gaussian_filter(distance / max(radius, 1.0) + 0.5 * level, max(1.0, radius / 4))
-    size = max(3, int(radius * 1.2) | 1)
-    peaks = (height == ndimage.maximum_filter(height, size)) & mask & (distance > 0.3 * radius)
-    markers, count = ndimage.label(peaks, structure=np.ones((3, 3)))
-    if count == 0:
-        return np.zeros(mask.shape, np.int32)
-    seeds = markers.astype(np.int32)
-    seeds[~mask] = -1
-    top = float(height.max()) or 1.0
-    cost = np.clip((1 - height / top) * 65535, 0, 65535).astype(np.uint16)
-    cost[~mask] = 65535
-    flooded = ndimage.watershed_ift(cost, seeds)
-    return np.where(mask & (flooded > 0), flooded, 0).astype(np.int32)
+def _floor(smooth: Grey, ground: float, noise: float, top: float) -> float:
+    """The lowest level that is surely not ground: Otsu's threshold over logarithms, but above the noise."""
+    relative = np.log1p(np.clip((smooth - ground) / max(top - ground, 1e-6), 0, 1) * 20)
+    threshold, _ = otsu(relative.astype(np.float32))
+    return ground + max((np.expm1(threshold) / 20) * (top - ground) * 0.8, 5 * noise, 0.01)
 
 
-def _measure(labels: NDArray[np.int32], mask: Mask) -> Objects:
-    areas = np.bincount(labels.ravel())
-    areas[0] = 0
-    present = areas[areas > 0]
-    floor = max(12.0, 0.12 * float(np.median(present))) if present.size else 12.0
+def _cut(smooth: Grey, levels: NDArray[np.float64], most: float) -> Labels:
+    """At each level from the lowest, takes the components that are ellipses out of the image."""
+    found = np.zeros(smooth.shape, np.int32)
+    count = 0
+    for level in levels:
+        components, number = ndimage.label((smooth > level) & (found == 0))
+        if number == 0:
+            continue
+        shapes = _shapes(components, number)
+        least = np.where(_touching(components, number), CUT_ROUND, ROUND)
+        good = (shapes.roundness >= least) & (shapes.area >= LEAST_AREA) & (shapes.area <= most)
+        names = np.zeros(number + 1, np.int32)
+        names[1:][good] = np.arange(count + 1, count + 1 + int(good.sum()))
+        count += int(good.sum())
+        found += names[components]
+    return found
+
+
+def _touching(labels: Labels, number: int) -> NDArray[np.bool_]:
+    """For the components 1..n, whether the border cuts them."""
+    edges = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
+    touching = np.zeros(number + 1, np.bool_)
+    touching[edges] = True
+    return touching[1:]
+
+
+def _shapes(labels: Labels, number: int) -> _Shapes:
+    rows, columns = np.nonzero(labels)
+    which = labels[rows, columns] - 1
+    area = np.bincount(which, minlength=number).astype(np.float64)
+
+    def mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(which, values, number) / np.maximum(area, 1)
+
+    x, y = columns.astype(np.float64), rows.astype(np.float64)
+    x_mean, y_mean = mean(x), mean(y)
+    # A pixel is a square, not a point: its own spread is 1/12 along each axis.
+    xx = mean(x * x) - x_mean**2 + 1 / 12
+    yy = mean(y * y) - y_mean**2 + 1 / 12
+    xy = mean(x * y) - x_mean * y_mean
+    ellipse = 4 * np.pi * np.sqrt(np.maximum(xx * yy - xy**2, 1e-9))
+    return _Shapes(area, area / ellipse)
+
+
+def _rest(labels: Labels, mask: Mask) -> Labels:
+    """What never became an ellipse: clumps of equal brightness, split where they are narrow."""
+    usual = np.bincount(labels.ravel())[1:]
+    radius = float(np.sqrt(np.median(usual[usual > 0]) / np.pi)) if usual.any() else 6.0
+    halo = max(2, round(HALO * radius))
+    near = ndimage.binary_dilation(labels > 0, iterations=halo)
+    clumps, _ = ndimage.label(ndimage.binary_opening(mask & ~near, iterations=halo))
+    result = labels.copy()
+    count = int(labels.max())
+    for clump, (rows, columns) in enumerate(ndimage.find_objects(clumps), start=1):
+        inside = np.pad(clumps[rows, columns] == clump, 1)
+        if inside.sum() < max(LEAST_AREA, CRUMB * np.pi * radius**2):
+            continue
+        parts = _split(inside, radius)[1:-1, 1:-1]
+        result[rows, columns] = np.where(parts > 0, parts + count, result[rows, columns])
+        count += int(parts.max())
+    distance, nearest = ndimage.distance_transform_edt(result == 0, return_indices=True)
+    return np.where(mask & (distance <= halo), result[nearest[0], nearest[1]], 0).astype(np.int32)
+
+
+def _split(inside: Mask, radius: float) -> Labels:
+    """Each pixel goes to the nearest of the discs that the clump holds."""
+    distance = ndimage.distance_transform_edt(inside)
+    smooth = ndimage.gaussian_filter(distance, radius / 5)
+    size = max(3, int(radius * 1.1) | 1)
+    peaks = (smooth == ndimage.maximum_filter(smooth, size)) & (distance > 0.4 * radius)
+    seeds, number = ndimage.label(peaks, structure=np.ones((3, 3)))
+    if number < 2:
+        return inside.astype(np.int32)
+    discs = np.zeros(inside.shape, np.int32)
+    rows, columns = np.indices(inside.shape)
+    for seed in range(1, number + 1):
+        y, x = np.argwhere(seeds == seed)[0]
+        discs[(rows - y) ** 2 + (columns - x) ** 2 <= (0.6 * distance[y, x]) ** 2] = seed
+    nearest = ndimage.distance_transform_edt(discs == 0, return_distances=False, return_indices=True)
+    return np.where(inside, discs[nearest[0], nearest[1]], 0).astype(np.int32)
+
+
+def _trim(labels: Labels, smooth: Grey, ground: float) -> Labels:
+    """The outline of an object is where it falls to half of its own height over the ground."""
+    number = int(labels.max())
+    if number == 0:
+        return labels
+    heights = np.asarray(ndimage.median(smooth, labels, np.arange(1, number + 1)))
+    half = np.concatenate([[np.inf], ground + 0.5 * (heights - ground)])
+    return np.where(smooth >= half[labels], labels, 0).astype(np.int32)
+
+
+def _measure(labels: Labels) -> Objects:
+    number = int(labels.max())
+    shapes = _shapes(labels, max(number, 1))
+    present = shapes.area[shapes.area > 0]
+    floor = max(LEAST_AREA, RELATIVE_AREA * float(np.median(present))) if present.size else LEAST_AREA
     height, width = labels.shape
     found = []
-    for label, place in enumerate(ndimage.find_objects(labels), start=1):
-        if place is None or areas[label] < floor:
+    for index, place in enumerate(ndimage.find_objects(labels)):
+        if place is None:
             continue
         rows, columns = place
         box = (columns.start, rows.start, columns.stop - columns.start, rows.stop - rows.start)
         whole = box[0] > 0 and box[1] > 0 and columns.stop < width and rows.stop < height
-        found.append((box, whole, min(1.0, float(areas[label]) / (0.7854 * box[2] * box[3]))))
+        if shapes.area[index] < (floor if whole else LEAST_AREA):
+            continue
+        found.append((box, whole, float(shapes.roundness[index])))
     return Objects(
         boxes=tuple(item[0] for item in found),
         whole=tuple(item[1] for item in found),
-        solidity=tuple(item[2] for item in found),
-        mask=mask,
+        roundness=tuple(item[2] for item in found),
+        mask=labels > 0,
     )

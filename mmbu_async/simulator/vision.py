@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mmbu_async.simulator.pictures import Picture
-from mmbu_async.simulator.segment import Grey, Objects, find
+from mmbu_async.simulator.segment import Grey, Mask, Objects, find, otsu
 
 MAX_PIXELS = 64_000_000
 """Larger images are not decoded."""
@@ -42,6 +42,11 @@ class Cues:
     """Mean step between neighbouring pixels, relative to the spread of grey values."""
     peak: float
     """Share of the non-black pixels within a twentieth of the commonest grey value."""
+
+    @property
+    def fundus(self) -> bool:
+        """Orange on a round field: black corners, and red outweighs blue."""
+        return not self.grey and self.corners_dark and self.red > self.blue + 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,33 +122,44 @@ def _findings(rgb: NDArray[np.float32], factor: float, picture: Picture) -> Find
     greyish = float(np.mean(spread < 0.06))
     region, marked = _region(red_line, green, greyish)
     grey = greyish > 0.75
-    luminance: Grey = np.where(
-        green, rgb[..., 1], np.where(red_line, np.median(rgb), rgb.mean(axis=2))
-    ).astype(np.float32)
-    objects = _scaled(find(_bright_objects(rgb, luminance, grey)), factor)
+    luminance = rgb.mean(axis=2)
+    if marked == "box":
+        luminance = np.where(red_line, np.median(luminance), luminance)
+    elif marked == "mask":
+        luminance = np.where(green, _under_green(rgb, green), luminance)
+    cues = _cues(rgb, luminance, grey)
+    objects = _scaled(find(_bright_objects(rgb, luminance, cues)), factor)
     inside = float(objects.mask[region].mean()) if region is not None else 0.0
     return Findings(
         width=picture.width,
         height=picture.height,
         objects=objects,
-        cues=_cues(rgb, luminance, grey),
+        cues=cues,
         marked=marked,
         marked_object=inside,
     )
 
 
-def _bright_objects(rgb: NDArray[np.float32], luminance: Grey, grey: bool) -> Grey:
-    """Polarity: stained nuclei are dark where light shines through, which shows in a light border."""
-    if grey:
+def _under_green(rgb: NDArray[np.float32], green: Mask) -> Grey:
+    """The grey image under a translucent green: it adds to green alone and dims all channels alike."""
+    under = (rgb[..., 0] + rgb[..., 2]) / 2
+    opacity = float(np.median((rgb[..., 1] - under)[green]))
+    return np.clip(under / np.float32(max(1 - opacity, 0.05)), 0, 1)
+
+
+def _bright_objects(rgb: NDArray[np.float32], luminance: Grey, cues: Cues) -> Grey:
+    """Polarity and channel: stained objects are dark where light shines through."""
+    if cues.grey:
         return luminance if float(np.median(luminance)) < 0.55 else np.float32(1) - luminance
+    if cues.fundus:
+        return rgb[..., 1]
     if float(np.median(rgb.max(axis=2))) > 0.5:
-        return np.float32(1) - rgb[..., 0]
+        channels = [np.float32(1) - rgb[..., channel] for channel in range(3)]
+        return max(channels, key=lambda channel: otsu(channel)[1])
     return np.asarray(rgb.max(axis=2))
 
 
-def _region(
-    red_line: NDArray[np.bool_], green: NDArray[np.bool_], greyish: float
-) -> tuple[tuple[slice, slice] | NDArray[np.bool_] | None, str]:
+def _region(red_line: Mask, green: Mask, greyish: float) -> tuple[tuple[slice, slice] | Mask | None, str]:
     """A region that was drawn in: only colours on an otherwise grey image count."""
     if greyish < 0.6 or greyish > 0.9999:
         return None, ""
@@ -163,7 +179,7 @@ def _scaled(objects: Objects, factor: float) -> Objects:
     boxes = []
     for x, y, width, height in objects.boxes:
         boxes.append((round(x * factor), round(y * factor), round(width * factor), round(height * factor)))
-    return Objects(boxes=tuple(boxes), whole=objects.whole, solidity=objects.solidity, mask=objects.mask)
+    return Objects(boxes=tuple(boxes), whole=objects.whole, roundness=objects.roundness, mask=objects.mask)
 
 
 def _cues(rgb: NDArray[np.float32], luminance: Grey, grey: bool) -> Cues:
