@@ -38,8 +38,9 @@ def describe(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
 def headline(machine: Mapping[str, Any]) -> str:
     """One line for above a table."""
     return (
-        f"{machine['cpu']}, {machine['cores_usable']} of {machine['cores']} cores, {machine['memory_mb']} MB; "
-        f"{machine['platform']}; Python {machine['python']}, SQLite {machine['sqlite']}; {machine['date']}"
+        f"{machine['cpu']}, {machine['cores_usable']} of {machine['cores']} cores, "
+        f"{machine['memory_mb']} MB; {machine['platform']}; Python {machine['python']}, "
+        f"SQLite {machine['sqlite']}; {machine['date']}"
     )
 
 

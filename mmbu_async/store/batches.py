@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -71,7 +72,9 @@ class Batch:
             self._store(connection)
 
     def _store(self, connection: sqlite3.Connection) -> None:
-        with transaction(connection):
+        # A statement alone is a transaction by itself; BEGIN and COMMIT would each wait for the interpreter.
+        alone = len(self.calls) <= SIZES[-1] and not self.verdicts and not self.beats
+        with nullcontext() if alone else transaction(connection):
             if self.calls:
                 cursor = connection.executemany(*_many("insert_calls", CALL_COLUMNS, self.calls))
                 self.dropped = len(self.calls) - cursor.rowcount

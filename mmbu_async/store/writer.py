@@ -66,8 +66,8 @@ class Writer:
         """Queue records for one transaction, without waiting.
 
         The future is set after the COMMIT: True, or False where the store has another reply for the row (the
-        late one is not stored), or where a heartbeat was for a lease that is lost. The queue has no limit of its own: it is
-        bounded by callers that wait for their acknowledgements.
+        late one is not stored), or where a heartbeat was for a lease that is lost. The queue has no limit of
+        its own: it is bounded by callers that wait for their acknowledgements.
         """
         if self._error is not None:
             raise self._error
