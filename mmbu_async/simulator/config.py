@@ -88,9 +88,9 @@ class SimulatorConfig:
     """Requests that may wait for a place; one more is told the endpoint is overloaded. None: no bound."""
 
     rpm: float | None = None
-    """Requests a minute, per key."""
+    """Requests a minute, for each key and model."""
     tpm: float | None = None
-    """Tokens a minute, per key: input is charged on admission, output when the reply is made."""
+    """Tokens a minute, likewise: input is charged on admission, output when the reply is made."""
     limit_burst_s: float = 60.0
     """Both limits are token buckets that hold this many seconds of their rate and start full."""
 

@@ -8,78 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import itertools
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import Executor
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import orjson
 from aiohttp import web
 
-from mmbu_async.simulator import delivery, headers, replies
-from mmbu_async.simulator.config import SimulatorConfig, unit
+from mmbu_async.simulator import delivery, headers, refusals, replies
+from mmbu_async.simulator.config import unit
+from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.faults import Fault, choose
-from mmbu_async.simulator.limits import Limits, Places, QueueFullError, Refusal
-from mmbu_async.simulator.log import PictureRecord, Record, RequestLog, fingerprint
-from mmbu_async.simulator.vision import Eyes, Findings
+from mmbu_async.simulator.limits import Limits, QueueFullError
+from mmbu_async.simulator.log import PictureRecord, Record, fingerprint
+from mmbu_async.simulator.vision import Findings
 from mmbu_async.simulator.wire import ApiError, ChatRequest, Envelope, Reply, Wire
-
-_STATUSES = frozenset(
-    {
-        Fault.REQUEST_TIMEOUT,
-        Fault.TOO_EARLY,
-        Fault.RATE_LIMIT,
-        Fault.SERVER_ERROR,
-        Fault.BAD_GATEWAY,
-        Fault.UNAVAILABLE,
-        Fault.GATEWAY_TIMEOUT,
-        Fault.OVERLOADED,
-        Fault.UNAUTHORIZED,
-        Fault.FORBIDDEN,
-        Fault.MODEL_NOT_FOUND,
-        Fault.PAYMENT_REQUIRED,
-        Fault.QUOTA,
-        Fault.CREDIT_BALANCE,
-        Fault.BAD_REQUEST,
-        Fault.IMAGE_TOO_LARGE,
-        Fault.CONTENT_POLICY,
-        Fault.UNSUPPORTED_PARAMETER,
-        Fault.BODY_TOO_LARGE,
-    }
-)
-"""Faults that are an error status and nothing else; they are answered at once and charge no limit."""
-_SAY_WHEN = frozenset({Fault.RATE_LIMIT, Fault.UNAVAILABLE, Fault.OVERLOADED})
-
-
-@dataclass(slots=True, kw_only=True)
-class Desk:
-    """What all requests share."""
-
-    config: SimulatorConfig
-    log: RequestLog
-    eyes: Eyes
-    executor: Executor
-    places: Places
-    clock: Callable[[], float]
-    """Monotonic seconds."""
-    wall: Callable[[], float]
-    """Unix seconds."""
-    began: float
-    closing: bool = False
-    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    occurrences: Counter[str] = field(default_factory=Counter)
-    limits: dict[str, Limits] = field(default_factory=dict)
-
-    def limits_of(self, key: str) -> Limits:
-        owner = fingerprint(key)
-        if owner not in self.limits:
-            config = self.config
-            self.limits[owner] = Limits(
-                rpm=config.rpm, tpm=config.tpm, burst_s=config.limit_burst_s, clock=self.clock
-            )
-        return self.limits[owner]
 
 
 class Exchange:
@@ -89,11 +31,12 @@ class Exchange:
         self._desk = desk
         self._wire = wire
         self._http = http
-        self._number = next(desk.numbers)
+        self._number = desk.number()
         self._arrived_at, self._arrived = desk.wall(), desk.clock()
         self._key = _key(wire.name, http.headers)
         self._request: ChatRequest | None = None
         self._occurrence = 0
+        self._limits: Limits | None = None
         self._queued_s = 0.0
         self._status = 0
         self._error = ""
@@ -125,8 +68,7 @@ class Exchange:
         if self._desk.config.models and request.model not in self._desk.config.models:
             raise self._api_error("model_not_found")
         desk, config = self._desk, self._desk.config
-        desk.occurrences[request.content] += 1
-        self._occurrence = desk.occurrences[request.content]
+        self._occurrence = desk.occurrence(request.content)
         self._fault = choose(
             config.faults,
             role=request.role,
@@ -136,11 +78,11 @@ class Exchange:
             occurrence=self._occurrence,
             draw=lambda: unit(config.seed, "fault", request.content, self._occurrence),
         )
-        if self._fault in _STATUSES:
-            raise self._injected(self._fault)
-        limits = desk.limits_of(self._key)
+        if self._fault in refusals.STATUSES:
+            raise refusals.injected(self._fault, self._wire, request, config, desk.wall())
+        limits = self._limits = desk.limits(self._key, request.model)
         if refusal := limits.admit(request.input_tokens):
-            raise self._limited(refusal)
+            raise refusals.limited(refusal, self._wire, request, desk.wall())
         if self._fault is Fault.RESET:
             delivery.reset(self._http)
             return web.Response()
@@ -277,10 +219,9 @@ class Exchange:
         base = {"content-type": media_type, name: self._request_id}
         if self._wire.name == "openai":
             base |= {"openai-version": "2020-10-01", "openai-organization": "org-simulator"}
-        limits = self._desk.limits.get(fingerprint(self._key))
-        if limits is None:
+        if self._limits is None:
             return base
-        return base | headers.rate_limit_headers(self._wire.name, limits, self._desk.wall())
+        return base | headers.rate_limit_headers(self._wire.name, self._limits, self._desk.wall())
 
     def _envelope(self, request: ChatRequest) -> Envelope:
         digits = hashlib.sha256(f"{request.content} {self._occurrence}".encode()).hexdigest()
@@ -292,46 +233,8 @@ class Exchange:
             created=int(self._desk.wall()),
         )
 
-    # ------------------------------------------------------------ errors
-
-    def _api_error(self, code: str, extra: Mapping[str, str] | None = None) -> ApiError:
-        status, words = self._wire.said(code, self._request)
-        return ApiError(status, code, words, headers=extra or {})
-
-    def _injected(self, fault: Fault) -> ApiError:
-        config = self._desk.config
-        if fault not in _SAY_WHEN or config.retry_after_s is None:
-            return self._api_error(fault.value)
-        when = headers.retry_headers(
-            config.retry_after_style, self._wire.name, config.retry_after_s, self._desk.wall()
-        )
-        return self._api_error(fault.value, when)
-
-    def _limited(self, refusal: Refusal) -> ApiError:
-        """A 429 in true words; what can never fit gets no time to come again."""
-        limit, requested, what = int(refusal.limit), int(refusal.requested), refusal.what
-        code = "rate_limit" if what == "requests" else "tokens_limit"
-        model = self._request.model if self._request else ""
-        if self._wire.name == "openai":
-            words = (
-                f"Rate limit reached for {model} in organization org-simulator on {what} per min: "
-                f"Limit {limit}, Requested {requested}. Please try again in "
-                f"{headers.go_duration(refusal.wait_s)}."
-            )
-            if refusal.never:
-                words = (
-                    f"Request too large for {model} on {what} per min: Limit {limit}, Requested {requested}."
-                )
-        else:
-            words = (
-                f"This request would exceed your organization's rate limit of {limit} {what} per minute. "
-                "For details, refer to: https://docs.claude.com/en/api/rate-limits."
-            )
-        when: dict[str, str] = {}
-        if not refusal.never:
-            style = "both" if self._wire.name == "openai" else "seconds"
-            when = headers.retry_headers(style, self._wire.name, refusal.wait_s, self._desk.wall())
-        return ApiError(429, code, words, headers=when)
+    def _api_error(self, code: str) -> ApiError:
+        return refusals.plain(code, self._wire, self._request)
 
     # ------------------------------------------------------------ record
 

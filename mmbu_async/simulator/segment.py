@@ -91,7 +91,8 @@ def _floor(smooth: Grey, ground: float, noise: float, top: float) -> float:
     """The lowest level that is surely not ground: Otsu's threshold over logarithms, but above the noise."""
     relative = np.log1p(np.clip((smooth - ground) / max(top - ground, 1e-6), 0, 1) * 20)
     threshold, _ = otsu(relative.astype(np.float32))
-    return ground + max((np.expm1(threshold) / 20) * (top - ground) * 0.8, 5 * noise, 0.01)
+    otsus = float(np.expm1(threshold)) / 20 * (top - ground)
+    return ground + max(0.8 * otsus, 5 * noise, 0.01)
 
 
 def _cut(smooth: Grey, levels: NDArray[np.float64], most: float) -> Labels:
@@ -99,7 +100,8 @@ def _cut(smooth: Grey, levels: NDArray[np.float64], most: float) -> Labels:
     found = np.zeros(smooth.shape, np.int32)
     count = 0
     for level in levels:
-        components, number = ndimage.label((smooth > level) & (found == 0))
+        labelled, number = ndimage.label((smooth > level) & (found == 0))
+        components = np.asarray(labelled, dtype=np.int32)
         if number == 0:
             continue
         shapes = _shapes(components, number)

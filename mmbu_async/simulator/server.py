@@ -16,7 +16,8 @@ from aiohttp import web
 from mmbu_async.errors import ConfigError
 from mmbu_async.simulator.anthropic import Anthropic
 from mmbu_async.simulator.config import SimulatorConfig
-from mmbu_async.simulator.exchange import Desk, Exchange
+from mmbu_async.simulator.desk import Desk
+from mmbu_async.simulator.exchange import Exchange
 from mmbu_async.simulator.limits import Places
 from mmbu_async.simulator.log import Record, RequestLog
 from mmbu_async.simulator.openai import OpenAI

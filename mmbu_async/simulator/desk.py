@@ -1,0 +1,56 @@
+"""What all requests share: settings, log, eyes, places, limits, and how often each request has come."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from mmbu_async.simulator.config import SimulatorConfig
+from mmbu_async.simulator.limits import Limits, Places
+from mmbu_async.simulator.log import RequestLog
+from mmbu_async.simulator.vision import Eyes
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """One simulator's state."""
+
+    config: SimulatorConfig
+    log: RequestLog
+    eyes: Eyes
+    executor: Executor
+    places: Places
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    wall: Callable[[], float]
+    """Unix seconds."""
+    began: float
+    """On the monotonic clock."""
+    closing: bool = False
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _occurrences: Counter[bytes] = field(default_factory=Counter)
+    """One short entry a distinct request: some ten megabytes for a hundred thousand."""
+    _limits: dict[tuple[str, str], Limits] = field(default_factory=dict)
+
+    def number(self) -> int:
+        """Of a request, in order of arrival, from 1."""
+        return next(self._numbers)
+
+    def occurrence(self, content: str) -> int:
+        """How often this content has come, this time included."""
+        key = bytes.fromhex(content)[:12]
+        self._occurrences[key] += 1
+        return self._occurrences[key]
+
+    def limits(self, key: str, model: str) -> Limits:
+        """Vendors limit each model of an account by itself."""
+        owner = (key, model)
+        if owner not in self._limits:
+            config = self.config
+            self._limits[owner] = Limits(
+                rpm=config.rpm, tpm=config.tpm, burst_s=config.limit_burst_s, clock=self.clock
+            )
+        return self._limits[owner]
