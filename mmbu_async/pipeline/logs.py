@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
+from rich.console import Console
 
 FIELDS = ("run", "row", "kind")
 
@@ -50,11 +51,35 @@ class RunName(logging.Filter):
         return True
 
 
-def configure(*, json: bool = False, file: Path | None = None, level: int = logging.INFO) -> logging.Handler:
-    """Send the package's records to standard error, or to `file`. Returns the handler that does it."""
-    handler: logging.Handler = (
-        logging.FileHandler(file, encoding="utf-8") if file else logging.StreamHandler(sys.stderr)
-    )
+class ThroughConsole(logging.Handler):
+    """Prints above a live display instead of through it."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.print(self.format(record), markup=False, highlight=False, soft_wrap=True)
+
+
+def configure(
+    *,
+    json: bool = False,
+    file: Path | None = None,
+    console: Console | None = None,
+    level: int = logging.INFO,
+) -> logging.Handler:
+    """Send the package's records to `file`, to a console's terminal, or to standard error.
+
+    Returns the handler that does it.
+    """
+    handler: logging.Handler
+    if file is not None:
+        handler = logging.FileHandler(file, encoding="utf-8")
+    elif console is not None and console.is_terminal:
+        handler = ThroughConsole(console)
+    else:
+        handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if json or (file and file.suffix == ".jsonl") else PlainLines())
     logger = logging.getLogger("mmbu_async")
     for old in list(logger.handlers):
