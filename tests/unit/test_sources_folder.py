@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmbu_async import tasks
+from mmbu_async.errors import ConfigError, DataError, ImageError
+from mmbu_async.model import ImageRef
+from mmbu_async.sources import ImageFolder, RawRow, open_source, samples
+
+MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
+
+
+def write(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    lines = [json.dumps(row) for row in rows]
+    (folder / "metadata.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def read(folder: Path) -> list[RawRow]:
+    return list(ImageFolder(folder).rows())
+
+
+def test_the_mini_split_is_read_in_order() -> None:
+    source = open_source(str(MINI), "mmbu/mmbu-public")
+    rows = list(source.rows())
+    assert len(rows) == 33
+    assert [row.position for row in rows] == list(range(33))
+    assert rows[0].images == (ImageRef(locator="images/nuclei_00.png"),)
+    assert rows[3].where == "metadata.jsonl, line 4"
+    assert "metadata.tsv beside it is not read" in source.description
+    assert source.stamp == hashlib.sha256((MINI / "metadata.jsonl").read_bytes()).hexdigest()
+
+
+def test_image_bytes_come_untouched() -> None:
+    source = ImageFolder(MINI)
+    for row in source.rows():
+        (ref,) = row.images
+        assert source.image_problem(ref) == ""
+        assert source.read_image(ref) == (MINI / ref.locator).read_bytes()
+
+
+def test_jsonl_and_tsv_give_the_same_samples(tmp_path: Path) -> None:
+    benchmark = tasks.load("mmbu-public")
+    shutil.copytree(MINI, tmp_path / "tsv")
+    (tmp_path / "tsv" / "metadata.jsonl").unlink()
+    tsv = open_source(str(tmp_path / "tsv"), "")
+    assert tsv.description.endswith("metadata.tsv")
+    assert list(samples(tsv, benchmark)) == list(samples(ImageFolder(MINI), benchmark))
+
+
+# ---------------------------------------------------------------- what `data` may say
+
+
+def test_data_must_be_a_folder_or_a_hub_id(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"is neither an existing folder nor a hub id"):
+        open_source(str(tmp_path / "gone" / "deep"), "mmbu/mmbu-public")
+    (tmp_path / "metadata.jsonl").touch()
+    with pytest.raises(ConfigError, match="is a file; give the folder"):
+        open_source(str(tmp_path / "metadata.jsonl"), "mmbu/mmbu-public")
+
+
+def test_a_folder_without_metadata_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has neither metadata.jsonl nor metadata.tsv"):
+        open_source(str(tmp_path), "mmbu/mmbu-public")
+
+
+def test_a_table_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, [])
+
+    def refuse(self: Path, mode: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError, match="cannot be read"):
+        ImageFolder(tmp_path)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_a_byte_order_mark_and_empty_lines_are_no_rows(tmp_path: Path) -> None:
+    text = '\ufeff{"file_name": "a"}\r\n\r\n{"file_name": "b"}'
+    (tmp_path / "metadata.jsonl").write_bytes(text.encode())
+    assert [(row.position, row.where, row.images[0].locator) for row in read(tmp_path)] == [
+        (0, "metadata.jsonl, line 1", "a"),
+        (1, "metadata.jsonl, line 3", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"file_name": "a",}', r"metadata.jsonl, line 2: is no valid JSON .*character"),
+        (b'["a"]', "metadata.jsonl, line 2: is no JSON object"),
+        (b'{"file_name": "\xff"}', "metadata.jsonl, line 2: is no UTF-8 text"),
+        (b"[" * 100_000, "metadata.jsonl, line 2: cannot be read as JSON"),
+        (b'{"n": ' + b"1" * 5000 + b"}", "metadata.jsonl, line 2: cannot be read as JSON"),
+        (b'{"question": "x"}', "metadata.jsonl, line 2: there is no column 'file_name'"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: bytes, told: str) -> None:
+    (tmp_path / "metadata.jsonl").write_bytes(b'{"file_name": "a"}\n' + line + b"\n")
+    rows = ImageFolder(tmp_path).rows()
+    assert next(rows).position == 0
+    with pytest.raises(DataError, match=told):
+        next(rows)
+
+
+def test_tsv_fields_hold_tabs_line_ends_quotes_and_much_text(tmp_path: Path) -> None:
+    values = ["a.png", 'tab\there, "quoted"\r\nand a second line', "x" * 200_000]
+    with (tmp_path / "metadata.tsv").open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, delimiter="\t")
+        writer.writerows([["file_name", "question", "long"], values, [], ["b.png", "", '5" lesion']])
+    rows = read(tmp_path)
+    assert list(rows[0].fields.values()) == values
+    assert (rows[0].where, rows[1].where) == ("metadata.tsv, line 2", "metadata.tsv, line 5")
+    assert rows[1].fields == {"file_name": "b.png", "question": "", "long": '5" lesion'}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "metadata.tsv: has no header line"),
+        ("a\tb\ta\n", "metadata.tsv, line 1: names column 'a' twice"),
+        ("file_name\tb\nx\ty\nx\n", "metadata.tsv, line 3: has 1 columns where the header names 2"),
+        ("file_name\tb\nx\ty\nx\ty\tz\n", "metadata.tsv, line 3: has 3 columns where the header names 2"),
+        ('file_name\tb\nx\t"y" z\n', "metadata.tsv, line 2: is not quoted as it must be"),
+        ('file_name\tb\nx\t"y\nnever closed\n', "metadata.tsv, line 2: is not quoted as it must be"),
+        ("other\nx\n", "metadata.tsv, line 2: there is no column 'file_name'"),
+    ],
+)
+def test_a_broken_tsv_is_named(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "metadata.tsv").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=told):
+        read(tmp_path)
+
+
+def test_a_table_that_goes_away_is_named(tmp_path: Path) -> None:
+    source = ImageFolder(write(tmp_path, [{"file_name": "a"}]))
+    (tmp_path / "metadata.jsonl").unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        list(source.rows())
+
+
+# ---------------------------------------------------------------- images stay in the folder
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (None, "column 'file_name' is empty"),
+        (" ", "column 'file_name' is empty"),
+        ("gone.png", "names an image that is not there"),
+        ("images", "names an image that is not there"),
+        ("../outside.png", "leads out of the folder"),
+        ("images/../../outside.png", "leads out of the folder"),
+        ("/etc/hostname", "leads out of the folder"),
+        ("C:\\x.png", "leads out of the folder"),
+        ("a\0b", "leads out of the folder"),
+        ("link.png", "leads out of the folder through a link"),
+        ("way/outside.png", "leads out of the folder through a link"),
+        ("loop.png", "is (no path that this system can follow|.*not there)"),
+        ("x" * 5000, "is no path that this system can follow"),
+    ],
+)
+def test_a_name_that_leads_nowhere_or_out_is_told(tmp_path: Path, name: str | None, told: str) -> None:
+    folder = tmp_path / "data"
+    (folder / "images").mkdir(parents=True)
+    (tmp_path / "outside.png").write_bytes(b"secret")
+    (folder / "link.png").symlink_to(tmp_path / "outside.png")
+    (folder / "way").symlink_to(tmp_path)
+    (folder / "loop.png").symlink_to(folder / "loop.png")
+    source = ImageFolder(write(folder, [{"file_name": name}]))
+    (raw,) = source.rows()
+    assert source.image_problem(raw.images[0])
+    with pytest.raises(ImageError, match=told):
+        source.read_image(raw.images[0])
+
+
+def test_links_inside_the_folder_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"x")
+    (tmp_path / "b.png").symlink_to("a.png")
+    source = ImageFolder(write(tmp_path, []))
+    assert source.read_image(ImageRef(locator="b.png")) == b"x"
+
+
+def test_an_image_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.png").write_bytes(b"x")
+    source = ImageFolder(write(tmp_path, []))
+
+    def refuse(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ImageError, match=r"a.png: cannot be read \(Permission denied\)"):
+        source.read_image(ImageRef(locator="a.png"))
