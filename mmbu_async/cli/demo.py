@@ -1,0 +1,71 @@
+"""`mmbu demo`: the whole way in under a minute, without a network."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from rich.console import Console
+
+from mmbu_async import api
+from mmbu_async.cli import show
+from mmbu_async.config import JudgeConfig, RunConfig
+from mmbu_async.pipeline.progress import silent
+from mmbu_async.simulator import Latency, Simulator, SimulatorConfig
+from mmbu_async.simulator.demo import draw_split
+
+MODEL = "simulated-vlm"
+JUDGE = "simulated-judge"
+RUN = "demo"
+_LATENCY = Latency.parse("lognormal:0.15,0.4")
+
+
+def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
+    """Draw data, serve model and judge, run, report. A second demo in the same folder goes on with the first."""
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    data = draw_split(folder / "data", rows=rows, seed=seed)
+    say(f"Drew {rows} rows in the MMBU layout: {data}")
+    result = api.run_sync(lambda: _run(folder, data, seed, say))
+    report = result.report()
+    show.report(report, console)
+    report_file = folder / "report.md"
+    show.report(report, console, out=report_file)
+    say("")
+    say("Model and judge were simulated: these numbers say nothing about any real model.")
+    say("Where everything lies:")
+    say(f"  data    {data}")
+    say(f"  store   {folder / 'demo.sqlite'}")
+    say(f"  report  {report_file}")
+    say(f"  calls   {folder / 'simulator.jsonl'}   (the simulated endpoint's own log)")
+    first = next(iter(result)).sample.id
+    say("Look closer:")
+    say(f"  mmbu show {RUN} {first} --store {folder / 'demo.sqlite'}")
+    say(f"  mmbu export {RUN} --out {folder / 'rows.csv'} --store {folder / 'demo.sqlite'}")
+
+
+async def _run(folder: Path, data: Path, seed: int, say: object) -> api.RunResult:
+    logging.getLogger("mmbu_async").setLevel(logging.ERROR)
+    simulated = SimulatorConfig(seed=seed, latency=_LATENCY, log=folder / "simulator.jsonl")
+    async with Simulator(simulated) as simulator:
+        config = RunConfig(
+            name=RUN,
+            model=MODEL,
+            endpoint="openai",
+            base_url=f"{simulator.url}/v1",
+            data=str(data),
+            store=folder / "demo.sqlite",
+            # The simulator charges nothing; stated, so that the report shows money rather than 'unknown'.
+            input_price=0.0,
+            output_price=0.0,
+            judge=JudgeConfig(
+                model=JUDGE,
+                endpoint="openai",
+                base_url=f"{simulator.url}/v1",
+                input_price=0.0,
+                output_price=0.0,
+            ),
+        )
+        return await api.evaluate(config, watch=silent, check=False)

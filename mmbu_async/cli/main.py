@@ -1,0 +1,279 @@
+"""The commands. Each parses, calls api.py, and prints."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.exceptions import TyperException
+
+from mmbu_async.cli.options import with_settings
+from mmbu_async.errors import EXIT_OK, MmbuError
+
+app = typer.Typer(
+    name="mmbu",
+    help="Evaluate vision-language models on biomedical benchmarks: streamed, judged, checkpointed, resumable.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+DEFAULT_STORE = Path("mmbu.sqlite")
+StoreOption = Annotated[Path, typer.Option("--store", help="The SQLite file that holds the runs.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `mmbu status` lists them.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON.", rich_help_panel="Output")]
+LogFile = Annotated[
+    Path | None, typer.Option("--log-file", help="Write the log to a file.", rich_help_panel="Output")
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="TOML file with the same names as the flags; flags win over it."),
+]
+
+
+def main() -> None:
+    """Entry point: errors of users are one sentence on standard error, and an exit code of their own."""
+    try:
+        code = app(standalone_mode=False)
+    except MmbuError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except TyperException as error:
+        # Usage errors: an unknown flag, a missing argument, a value of the wrong kind.
+        _complain(f"{error.format_message().rstrip('.')}; `mmbu COMMAND --help` lists the flags.")
+        code = error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        _complain("aborted.")
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output went away (`mmbu report | head`).
+        sys.stderr.close()
+        code = EXIT_OK
+    sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from mmbu_async.version import VERSION
+
+        print(VERSION)  # noqa: T201
+        raise typer.Exit
+
+
+@app.command()
+@with_settings()
+def run(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. mmbu-public.")] = "mmbu-public",
+    settings: Any = None,
+    config: ConfigFile = None,
+    write_config: Annotated[
+        Path | None, typer.Option("--write-config", help="Write these settings to a TOML file and exit.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate rows and images, estimate cost; make no call.")
+    ] = False,
+    new_run: Annotated[bool, typer.Option("--new-run", help="Start another run under a fresh name.")] = False,
+    log_json: LogJson = False,
+    log_file: LogFile = None,
+) -> None:
+    """Evaluate a model on a benchmark; the same command again goes on where it stopped."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+    from mmbu_async.config import load_config, to_toml
+
+    loaded = load_config({**settings, "benchmark": benchmark}, file=config)
+    if write_config is not None:
+        write_config.write_text(to_toml(loaded), encoding="utf-8")
+        _out().print(f"wrote {write_config}: run it with `mmbu run --config {write_config}`", markup=False)
+        return
+    if dry_run:
+        show.dry_run(api.dry_run(loaded), loaded, _out())
+        return
+    with _logging(log_json, log_file, loaded.name or "") as watch:
+        result = api.evaluate_sync(loaded, new_run=new_run, watch=watch, check=False)
+    _finish(result)
+
+
+@app.command()
+@with_settings()
+def resume(
+    name: RunName,
+    settings: Any = None,
+    log_json: LogJson = False,
+    log_file: LogFile = None,
+) -> None:
+    """Go on with a run. Flags may change limits, concurrency, budget, addresses; not what changes answers."""
+    from mmbu_async import api
+
+    store = settings.pop("store", DEFAULT_STORE)
+    with _logging(log_json, log_file, name) as watch:
+        result = api.resume_sync(name, store=store, changes=settings, watch=watch, check=False)
+    _finish(result)
+
+
+@app.command()
+@with_settings()
+def rejudge(
+    name: RunName,
+    settings: Any = None,
+    log_json: LogJson = False,
+    log_file: LogFile = None,
+) -> None:
+    """Buy verdicts only: of another judge (--judge-model …), or for rows that have none yet."""
+    from mmbu_async import api
+
+    store = settings.pop("store", DEFAULT_STORE)
+    with _logging(log_json, log_file, name) as watch:
+        result = api.rejudge_sync(name, store=store, changes=settings, watch=watch, check=False)
+    _finish(result)
+
+
+@app.command()
+def rescore(name: RunName, store: StoreOption = DEFAULT_STORE) -> None:
+    """Read and score every stored reply anew. Buys nothing."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+
+    show.rescored(api.rescore(name, store=store), _out())
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; without it, all.")] = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """List the runs of a store and where they stand."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+
+    show.status(api.status(name, store=store), _out())
+
+
+@app.command()
+def report(
+    name: RunName,
+    store: StoreOption = DEFAULT_STORE,
+    form: Annotated[
+        str | None, typer.Option("--format", help="text, markdown or json [default: by the name of --out]")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write to a file.")] = None,
+    full: Annotated[bool, typer.Option("--all", help="Every stratum, not only the largest.")] = False,
+) -> None:
+    """Print the report of a run, complete or not."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+
+    show.report(api.report(name, store=store), _out(), form=form, out=out, full=full)
+
+
+@app.command()
+def export(
+    name: RunName,
+    out: Annotated[
+        Path, typer.Option("--out", help="File to write; its ending says the format: .jsonl, .csv, .parquet")
+    ],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Write one row a sample, with everything known of it."""
+    from mmbu_async import api
+
+    count = api.export(name, out, store=store)
+    _out().print(f"wrote {count:,} rows to {out}", markup=False)
+
+
+@app.command()
+def show(
+    name: RunName,
+    row: Annotated[str, typer.Argument(metavar="ROW", help="Id of the row.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Show everything known of one row: prompts, reply, answer, verdicts, score, attempts."""
+    from mmbu_async import api
+    from mmbu_async.cli import show as printing
+
+    printing.row(api.show(name, row, store=store), _out())
+
+
+@app.command()
+@with_settings()
+def doctor(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. mmbu-public.")] = "mmbu-public",
+    settings: Any = None,
+    config: ConfigFile = None,
+) -> None:
+    """Send one row to model and judge and say in plain words what is wrong."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+    from mmbu_async.config import load_config
+
+    loaded = load_config({**settings, "benchmark": benchmark}, file=config)
+    findings = api.run_sync(lambda: api.doctor(loaded))
+    show.findings(findings, _out())
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def simulate(context: typer.Context) -> None:
+    """Serve an endpoint that behaves like the real ones, faults included; `mmbu simulate --help` for flags."""
+    from mmbu_async.simulator.command import main as serve
+
+    raise typer.Exit(serve(context.args))
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="Where data, store and report go.")] = Path("demo"),
+    rows: Annotated[int, typer.Option("--rows", min=5, help="Rows to draw.")] = 60,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed draws another split.")] = 0,
+) -> None:
+    """Draw a small split, simulate model and judge, run the whole way, and show what it looks like."""
+    from mmbu_async.cli.demo import run_demo
+
+    run_demo(folder, rows=rows, seed=seed, console=_out())
+
+
+@contextlib.contextmanager
+def _logging(json: bool, file: Path | None, name: str) -> Iterator[Any]:
+    """Logs to standard error or a file, and the progress display that fits beside them."""
+    from mmbu_async.pipeline import logs
+    from mmbu_async.pipeline.progress import watcher
+
+    console = Console(stderr=True)
+    handler = logs.configure(json=json, file=file, console=console)
+    handler.addFilter(logs.RunName(name))
+    try:
+        yield watcher(console)
+    finally:
+        handler.close()
+
+
+def _finish(result: Any) -> None:
+    """The report, then why the session ended and how to go on."""
+    from mmbu_async.cli import show
+
+    show.report(result.report(), _out())
+    show.how_to_go_on(result, _out())
+    if result.stopped is not None:
+        _complain(str(result.stopped))
+    raise typer.Exit(result.exit_code)
+
+
+def _out() -> Console:
+    return Console(soft_wrap=False)
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True).print(f"error: {text}", style="red", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,135 @@
+"""Printing what the api returns: tables and sentences, nothing computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from mmbu_async.api import Rescored, RunResult
+from mmbu_async.config import RunConfig
+from mmbu_async.errors import ConfigError
+from mmbu_async.pipeline.doctor import Finding
+from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
+from mmbu_async.pipeline.progress import compact, duration
+from mmbu_async.report import ReportData, plain, print_report, to_json, to_markdown
+
+FORMATS = {".md": "markdown", ".json": "json", ".txt": "text"}
+SHOWN_CHANGES = 20
+
+
+def report(
+    data: ReportData,
+    console: Console,
+    *,
+    form: str | None = None,
+    out: Path | None = None,
+    full: bool = False,
+) -> None:
+    """Print a report, or write it to a file whose ending says the format."""
+    chosen = form or (FORMATS.get(out.suffix.lower()) if out is not None else "text")
+    if chosen not in FORMATS.values():
+        raise ConfigError(f"--format {form or out}: is none of {', '.join(FORMATS.values())}.")
+    most = None if full else 5
+    if out is None:
+        match chosen:
+            case "markdown":
+                console.out(to_markdown(data), highlight=False)
+            case "json":
+                console.out(to_json(data), highlight=False)
+            case _:
+                print_report(data, console) if not full else print_report(data, console, most=most)
+        return
+    if chosen == "text":
+        with out.open("w", encoding="utf-8") as file:
+            print_report(data, Console(file=file, width=100))
+    else:
+        out.write_text(to_markdown(data) if chosen == "markdown" else to_json(data), encoding="utf-8")
+
+
+def how_to_go_on(result: RunResult, console: Console) -> None:
+    """The next command, where there is one."""
+    counts = result.counts
+    store = f" --store {result.store}" if result.store.name != "mmbu.sqlite" else ""
+    if result.stopped is not None or counts.failed or counts.pending:
+        _say(console, f"`mmbu resume {result.run}{store}` goes on where this stopped.")
+    elif counts.unjudged or counts.to_judge:
+        _say(console, f"`mmbu rejudge {result.run}{store}` asks the judge again about the unjudged rows.")
+
+
+def rescored(done: Rescored, console: Console) -> None:
+    _say(console, f"scored {done.rows:,} rows anew; {len(done.changed):,} changed; nothing was bought")
+    for row in done.changed[:SHOWN_CHANGES]:
+        _say(console, f"  {plain.line(row)}")
+    if len(done.changed) > SHOWN_CHANGES:
+        _say(console, f"  and {len(done.changed) - SHOWN_CHANGES:,} more")
+
+
+def findings(found: list[Finding], console: Console) -> None:
+    """What the doctor saw, one line each."""
+    for finding in found:
+        mark, style = ("ok", "green") if finding.ok else ("!!", "red")
+        console.print(f"[{style}]{mark}[/]", end=" ")
+        _say(console, f"{finding.about:7} {plain.line(finding.text)}")
+
+
+def dry_run(found: DryRun, config: RunConfig, console: Console) -> None:
+    """Prompts first, then what is odd, then what the run would take."""
+    for route, prompt in found.prompts.items():
+        _head(console, f"Prompt of a row to {route}")
+        _say(console, f"[system]\n{plain.block(prompt.system or '')}\n\n[user: the image, then]")
+        _say(console, plain.block(prompt.text) + "\n")
+    if found.judge_prompt is not None:
+        _head(console, "Prompt to the judge (the truth stands in for the model's answer)")
+        _say(console, plain.block(found.judge_prompt.text) + "\n")
+    _head(console, "Rows")
+    _say(console, f"{found.rows:,} of {found.dataset_rows:,} rows, every one read and valid")
+    for family, count in found.families.most_common():
+        _say(console, f"  {count:6,}  {plain.line(family)}")
+    for note, count in (*found.blemishes.most_common(), *found.converted.most_common()):
+        kind = "images converted: " if note in found.converted else ""
+        _say(console, f"  {count:6,}  {kind}{plain.line(note)}")
+    _problems(found, console)
+    _head(console, "Estimate")
+    if found.model is not None and found.judge is not None:
+        _estimate("model", config.model, found.model, console)
+        _estimate("judge", config.judge.model, found.judge, console)
+        _total(found.model, found.judge, console)
+
+
+def _problems(found: DryRun, console: Console) -> None:
+    if not found.problem_count:
+        return
+    _head(console, f"{found.problem_count:,} images cannot be sent; their rows would fail")
+    for problem in found.problems:
+        _say(console, f"  {plain.line(problem)}")
+    if found.problem_count > len(found.problems):
+        _say(console, f"  and {found.problem_count - len(found.problems):,} more")
+
+
+def _estimate(role: str, model: str, side: SideEstimate, console: Console) -> None:
+    cost = "price unknown" if side.cost_usd is None else f"${side.cost_usd:,.2f} ({side.price_source})"
+    _say(
+        console,
+        f"{role:6} {model}: {side.calls:,} calls, {compact(side.input_tokens)} tokens in, "
+        f"{compact(side.output_tokens)} out, {cost}, about {duration(side.seconds)}",
+    )
+
+
+def _total(model: SideEstimate, judge: SideEstimate, console: Console) -> None:
+    if model.cost_usd is not None and judge.cost_usd is not None:
+        total = model.cost_usd + judge.cost_usd
+        _say(console, f"total  ${total:,.2f}; the judge at most: identical prompts are asked once")
+    _say(
+        console,
+        f"Time at the configured limits, a call taken to last {ASSUMED_CALL_S:g} s: `mmbu doctor` measures "
+        "one. No call was made.",
+    )
+
+
+def _head(console: Console, text: str) -> None:
+    console.print(text, style="bold", markup=False, highlight=False)
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
