@@ -18,7 +18,7 @@ _MODEL = "\n\nMODEL ANSWER:\n"
 _END = "\n\nNow output exactly one line:\nRationale:"
 
 _HEDGES = re.compile(
-    r"\b(?:or|either|possibly|perhaps|maybe|probably|cannot|can't|unsure|uncertain|unclear|versus|vs)\b|[/?]"
+    r"\b(?:or|either|possibly|perhaps|maybe|probably|cannot|can't|unsure|uncertain|unclear|versus|vs)\b|/"
 )
 
 _PUNCTUATION = re.compile(r"(?<!\d)\.|\.(?!\d)|(?<=\w)-|-(?!\d)|[^\w\s.%+-]|_")
@@ -72,6 +72,8 @@ def _decide(case: Case) -> tuple[str, bool]:
         return "Empty; no committed answer.", False
     truth = _set(case.true_answer, case.labels)
     labels = {normal(label) for label in case.labels}
+    if case.model_answer.rstrip().endswith("?") and not any(label.endswith("?") for label in case.labels):
+        return "A question, not a commitment.", False
     if truth == {answer}:
         return f"States the true label '{answer}'.", True
     if answer in labels:

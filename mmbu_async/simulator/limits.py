@@ -116,9 +116,9 @@ class Places:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if not turn.cancelled():
                 self.leave()
-            else:
+            elif turn in self._waiting:
                 self._waiting.remove(turn)
             raise
 
