@@ -1,8 +1,8 @@
 """What an unhappy response means: status, headers and body -> `Failure`. Pure.
 
 The vendors agree on little: OpenAI and its kin answer `{"error": {"message", "type", "code"}}`, Anthropic
-`{"type": "error", "error": {"type", "message"}}`, vLLM `{"object": "error", "message", "code"}`, proxies an
-HTML page. Some send an error object under status 200.
+`{"type": "error", "error": {"type", "message"}}`, vLLM `{"object": "error", "message", "code"}`, Gemini's
+OpenAI address a list with one such object, proxies an HTML page. Some send an error object under status 200.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import email.utils
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 
@@ -21,17 +22,45 @@ MESSAGE_LIMIT = 500
 """Characters of an endpoint's words that are kept."""
 
 _QUOTA_CODES = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "insufficient_balance",
+        "exceeded_current_quota_error",
+        "billing_error",
+    }
 )
 _QUOTA_WORDS = (
     "credit balance is too low",
+    "specified api usage limits",
     "insufficient balance",
+    "insufficient credits",
     "out of credits",
+    "used all available credits",
     "requires more credits",
+    "free-models-per-day",
 )
+_SHORT_QUOTA_WORDS = ("resource_exhausted", "quota exceeded for metric")
+"""Gemini calls a limit a minute a quota, in the very words in which others say that the money is gone."""
 _MODEL_CODES = frozenset({"model_not_found", "model_not_available"})
-_OVERLOAD_TYPES = frozenset({"overloaded_error", "api_error", "server_error", "timeout_error"})
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_STATUS_OF: Mapping[str, HTTPStatus] = {
+    "invalid_request_error": HTTPStatus.BAD_REQUEST,
+    "authentication_error": HTTPStatus.UNAUTHORIZED,
+    "permission_error": HTTPStatus.FORBIDDEN,
+    "not_found_error": HTTPStatus.NOT_FOUND,
+    "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "rate_limit_error": HTTPStatus.TOO_MANY_REQUESTS,
+    "rate_limit_exceeded": HTTPStatus.TOO_MANY_REQUESTS,
+    "api_error": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "server_error": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "overloaded_error": HTTPStatus.SERVICE_UNAVAILABLE,
+    "timeout_error": HTTPStatus.GATEWAY_TIMEOUT,
+}
+"""The status that an error object under status 200 would have had, by its own word."""
+_INNER_STATUS = re.compile(r"[45]\d\d")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|s|m|h|d)")
+_ASKED = re.compile(rf"(?:try again|retry) (?:in|after) ((?:{_DURATION.pattern})+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TAG = re.compile(r"<[^<>]{0,200}>")
 _TITLE = re.compile(r"<title>([^<]{1,200})</title>", re.IGNORECASE)
@@ -40,81 +69,97 @@ Headers = Mapping[str, str]
 """Response headers with case-insensitive look-up, as aiohttp gives them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """What a body says about itself."""
+
+    message: str = ""
+    """In one line."""
+    codes: frozenset[str] = frozenset()
+    """Every code, type and status word that came with it."""
+    wait_s: float | None = None
+    """Seconds after which to come again, where only the text says it (`Please try again in 1.2s`)."""
+
+
 def request_id(headers: Headers) -> str:
-    return headers.get("x-request-id") or headers.get("request-id") or ""
+    return _text(headers.get("x-request-id") or headers.get("request-id") or "")
 
 
 def failure_from_response(status: int, headers: Headers, body: bytes, *, now: float) -> Failure:
     """The failure that a response with an error status is. `now` is in Unix seconds."""
-    message, codes = _words(body)
-    if not message:
-        message = _phrase(status)
+    words = _words(body)
+    message = words.message or _phrase(status)
     if 300 <= status < 400:
         message = (
-            f"the address redirects to {headers.get('location', 'another place')[:200]}; "
+            f"the address redirects to {_text(headers.get('location', 'another place'))[:200]}; "
             "redirects are not followed, so that the key goes nowhere else"
         )
+    asked = retry_after(headers, now=now)
+    if asked is None and status == HTTPStatus.TOO_MANY_REQUESTS:
+        asked = words.wait_s
     return Failure(
-        kind=_kind(status, message.lower(), codes),
+        kind=_kind(status, message.lower(), words.codes, asked),
         message=message,
         status=status,
         request_id=request_id(headers),
-        retry_after_s=retry_after(headers, now=now),
+        retry_after_s=asked,
     )
 
 
 def failure_in_ok_body(payload: Json, headers: Headers, status: int) -> Failure | None:
     """The failure that hides in a body under status 200, if one does."""
     if not isinstance(payload, dict):
-        return _malformed("the body is JSON but no object", headers, status)
-    error = payload.get("error")
-    if not error and payload.get("object") != "error" and payload.get("type") != "error":
+        return malformed("the body is JSON but no object", headers, status)
+    if not payload.get("error") and payload.get("object") != "error" and payload.get("type") != "error":
         return None
-    message, codes = _words(orjson.dumps(payload))
-    inner = next((int(code) for code in codes if code.isdigit() and 400 <= int(code) < 600), None)
-    if inner is None and codes & {"rate_limit_error", "rate_limit_exceeded"}:
-        inner = int(HTTPStatus.TOO_MANY_REQUESTS)
-    if inner is not None:
-        kind = _kind(inner, message.lower(), codes)
-    elif codes & _QUOTA_CODES:
-        kind = FailureKind.QUOTA
-    elif codes & _OVERLOAD_TYPES:
-        kind = FailureKind.SERVER_ERROR
-    else:
+    words = _words(orjson.dumps(payload))
+    asked = retry_after(headers, now=None)
+    inner = _inner_status(words.codes)
+    if inner == HTTPStatus.TOO_MANY_REQUESTS and asked is None:
+        asked = words.wait_s
+    if inner is None and not words.codes & _QUOTA_CODES:
         kind = FailureKind.MALFORMED
+    else:
+        kind = _kind(inner or status, words.message.lower(), words.codes, asked)
     return Failure(
         kind=kind,
-        message=message or "an error object without words under status 200",
+        message=words.message or "an error object without words under status 200",
         status=status,
         request_id=request_id(headers),
-        retry_after_s=retry_after(headers, now=None),
+        retry_after_s=asked,
     )
 
 
 def malformed(message: str, headers: Headers, status: int, body: bytes = b"") -> Failure:
     """A response under status 200 that holds no reply."""
-    words, _ = _words(body)
-    return _malformed(f"{message}: {words}" if words else message, headers, status)
+    words = _words(body).message
+    return Failure(
+        kind=FailureKind.MALFORMED,
+        message=(f"{message}: {words}" if words else message)[:MESSAGE_LIMIT],
+        status=status,
+        request_id=request_id(headers),
+    )
 
 
 def retry_after(headers: Headers, *, now: float | None) -> float | None:
-    """Seconds the endpoint asks to wait; None when it says nothing.
+    """Seconds the endpoint asks to wait, at least 0; None when it says nothing.
 
     In this order: `retry-after-ms`, `retry-after` (seconds or an HTTP date), then the reset time of
     whichever rate-limit budget has nothing left (`x-ratelimit-reset-*`, `anthropic-ratelimit-*-reset`).
+    A point in time is read against the endpoint's own `date`, so that clocks need not agree; else `now`.
     """
-    if milliseconds := _number(headers.get("retry-after-ms")):
-        return milliseconds / 1000
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    there = _http_date(headers.get("date", ""))
+    now = there if there is not None else now
     if value := headers.get("retry-after"):
         seconds = _number(value)
         if seconds is not None:
             return max(0.0, seconds)
-        try:
-            when = email.utils.parsedate_to_datetime(value).timestamp()
-        except (ValueError, TypeError, OverflowError):
-            when = None
-        if when is not None:
-            return max(0.0, when - (now if now is not None else when))
+        when = _http_date(value)
+        if when is not None and now is not None:
+            return max(0.0, when - now)
     waits = [
         _duration(headers.get(f"x-ratelimit-reset-{budget}", ""))
         for budget in ("requests", "tokens")
@@ -130,17 +175,8 @@ def retry_after(headers: Headers, *, now: float | None) -> float | None:
     return max(known) if known else None
 
 
-def _malformed(message: str, headers: Headers, status: int) -> Failure:
-    return Failure(
-        kind=FailureKind.MALFORMED,
-        message=message[:MESSAGE_LIMIT],
-        status=status,
-        request_id=request_id(headers),
-    )
-
-
-def _kind(status: int, message: str, codes: frozenset[str]) -> FailureKind:
-    if codes & _QUOTA_CODES or status == 402 or (status < 500 and any(w in message for w in _QUOTA_WORDS)):
+def _kind(status: int, message: str, codes: frozenset[str], asked: float | None) -> FailureKind:
+    if _money_is_gone(status, message, codes, asked):
         return FailureKind.QUOTA
     if codes & _MODEL_CODES:
         return FailureKind.MODEL_NOT_FOUND
@@ -150,7 +186,7 @@ def _kind(status: int, message: str, codes: frozenset[str]) -> FailureKind:
         return FailureKind.AUTH
     if status == 404:
         return FailureKind.MODEL_NOT_FOUND
-    if status == 429:
+    if status in (402, 429):
         return FailureKind.RATE_LIMIT
     if status == 408:
         return FailureKind.TIMEOUT
@@ -159,28 +195,57 @@ def _kind(status: int, message: str, codes: frozenset[str]) -> FailureKind:
     return FailureKind.BAD_REQUEST
 
 
-def _words(body: bytes) -> tuple[str, frozenset[str]]:
-    """The message in one line, and every code or type word that came with it."""
+def _money_is_gone(status: int, message: str, codes: frozenset[str], asked: float | None) -> bool:
+    """Whether waiting does not help. OpenRouter's 402 that names a wait only holds calls under way back."""
+    if codes & _QUOTA_CODES:
+        return True
+    if status == 402:
+        return not asked
+    if status >= 500:
+        return False
+    if "exceeded your current quota" in message:
+        short = "RESOURCE_EXHAUSTED" in codes or any(words in message for words in _SHORT_QUOTA_WORDS)
+        return not asked and not short
+    return any(words in message for words in _QUOTA_WORDS)
+
+
+def _inner_status(codes: frozenset[str]) -> int | None:
+    numbers = sorted(int(code) for code in codes if _INNER_STATUS.fullmatch(code))
+    named = sorted(int(_STATUS_OF[code]) for code in codes if code in _STATUS_OF)
+    return next(iter(numbers + named), None)
+
+
+def _words(body: bytes) -> _Words:
+    text = body[:20_000].decode("utf-8", "replace")
+    asked = _ASKED.search(text)
+    wait_s = _duration(asked[1]) if asked else None
     try:
         payload = orjson.loads(body)
     except orjson.JSONDecodeError:
-        text = body[:20_000].decode("utf-8", "replace")
         title = _TITLE.search(text)
-        return _one_line(title[1] if title else _TAG.sub(" ", text)), frozenset()
+        return _Words(message=_one_line(title[1] if title else _TAG.sub(" ", text)), wait_s=wait_s)
+    if isinstance(payload, list) and len(payload) == 1:
+        payload = payload[0]
     if not isinstance(payload, dict):
-        return _one_line(str(payload)), frozenset()
-    error = payload.get("error", payload)
+        return _Words(message=_one_line(payload if isinstance(payload, str) else text), wait_s=wait_s)
+    error = payload.get("error") or payload
     if not isinstance(error, dict):
-        return _one_line(str(error)), frozenset()
+        return _Words(message=_one_line(str(error)), wait_s=wait_s)
     codes = frozenset(
         str(error[key]) for key in ("code", "type", "status") if isinstance(error.get(key), str | int)
     )
     message = error.get("message") or payload.get("message") or payload.get("detail") or ""
-    return _one_line(message if isinstance(message, str) else str(message)), codes
+    words = _one_line(message if isinstance(message, str) else str(message))
+    return _Words(message=words, codes=codes, wait_s=wait_s)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text[: 4 * MESSAGE_LIMIT].split())[:MESSAGE_LIMIT]
+
+
+def _text(header: str) -> str:
+    """A header's value without the surrogates that stand for bytes that are no UTF-8."""
+    return header.encode("utf-8", "replace").decode()
 
 
 def _phrase(status: int) -> str:
@@ -195,7 +260,7 @@ def _number(text: str | None) -> float | None:
         value = float(text) if text else None
     except ValueError:
         return None
-    return value if value is not None and value == value and value != float("inf") else None
+    return value if value is not None and abs(value) < float("inf") else None
 
 
 def _duration(text: str) -> float | None:
@@ -203,13 +268,24 @@ def _duration(text: str) -> float | None:
     parts = _DURATION.findall(text)
     if parts:
         return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
-    return _number(text)
+    seconds = _number(text)
+    return None if seconds is None else max(0.0, seconds)
+
+
+def _http_date(text: str) -> float | None:
+    """Unix seconds; a date without a zone is in UTC, as HTTP has it."""
+    try:
+        return _unix(email.utils.parsedate_to_datetime(text))
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def _until(text: str, now: float) -> float | None:
     try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
+        return max(0.0, _unix(datetime.fromisoformat(text)) - now)
+    except (ValueError, OverflowError):
         return None
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, when.timestamp() - now)
+
+
+def _unix(moment: datetime) -> float:
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
