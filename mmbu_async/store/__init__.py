@@ -5,6 +5,7 @@
 
 from mmbu_async.store.calls import CallRecord, LeaseBeat, VerdictRecord
 from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.reader import Reader, RowToJudge
 from mmbu_async.store.records import (
     CallTotals,
@@ -28,6 +29,7 @@ __all__ = [
     "JudgeRecord",
     "LeaseBeat",
     "LeaseOwner",
+    "Outcome",
     "Reader",
     "RowDetail",
     "RowRecord",

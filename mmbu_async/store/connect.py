@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import aiosqlite
 
 from mmbu_async.errors import StoreError, StoreFullError, StoreLockedError
 from mmbu_async.store import migrations
+from mmbu_async.store.codec import clean_values
 
 T = TypeVar("T")
 
@@ -29,6 +30,8 @@ BUSY_TIMEOUT_S = 60.0
 
 PAGE_BYTES = 8192
 """A reply of usual length and its columns fit several times into a page."""
+
+LOG_BYTES_KEPT = 64 * 2**20
 
 OLDEST_SQLITE = (3, 32, 0)
 """The first that takes the 32,766 parameters which a statement for many rows needs."""
@@ -88,7 +91,9 @@ def _set_up(
         _use_wal(connection, wait_s)
         connection.execute(f"PRAGMA synchronous = {'FULL' if synchronous == 'full' else 'NORMAL'}")
         # An fsync alone leaves the data in the drive's cache on macOS; elsewhere this changes nothing.
-        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute(f"PRAGMA fullfsync = {'ON' if synchronous == 'full' else 'OFF'}")
+        # What a long read beside a busy writer made the log grow to is given back afterwards.
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
 
 
 def _use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
@@ -137,9 +142,10 @@ class AsyncConnection(aiosqlite.Connection):
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing. Takes the write lock at once, so that it never fails half-way for want of it."""
-    connection.execute("BEGIN IMMEDIATE")
+def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """All or nothing. Takes the write lock at once, so that it never fails half-way for want of it; of kind
+    "DEFERRED" it takes the lock with the first change to the file."""
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
         connection.execute("COMMIT")
@@ -148,6 +154,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def insert_page(connection: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> int:
+    """Insert rows into a temporary table, all or none; returns how many were. Nothing else is locked."""
+    before = connection.total_changes
+    try:
+        with transaction(connection, "DEFERRED"):
+            connection.executemany(sql, rows)
+    except (UnicodeEncodeError, OverflowError):
+        # The count includes what was rolled back.
+        before = connection.total_changes
+        with transaction(connection, "DEFERRED"):
+            connection.executemany(sql, map(clean_values, rows))
+    return connection.total_changes - before
 
 
 @contextmanager

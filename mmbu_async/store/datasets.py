@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
-from mmbu_async.errors import DataError, StoreError
+from mmbu_async.errors import DataError
 from mmbu_async.model import Sample
 from mmbu_async.store import codec
-from mmbu_async.store.connect import transaction
+from mmbu_async.store.connect import insert_page, transaction
 from mmbu_async.store.records import DatasetRecord
 from mmbu_async.store.sql import query
 
@@ -51,10 +51,6 @@ def dataset_from(values: tuple[Any, ...]) -> DatasetRecord:
     )
 
 
-class _KnownError(Exception):
-    """The rows turned out to be a dataset that the store has: undo what was written of them."""
-
-
 def register(
     connection: sqlite3.Connection,
     benchmark: str,
@@ -63,98 +59,62 @@ def register(
     samples: Iterable[tuple[Sample, str]],
     now: float,
 ) -> DatasetRecord:
-    """Store (sample, family) pairs in one transaction, or find that they are there already.
+    """Store (sample, family) pairs, all or none, or find that they are there already.
 
-    Raises DataError for rows with the same id, naming the ids, and for a dataset without rows.
+    They gather in a temporary table of this connection: a source may be slow, and a run that is writing must
+    not wait for it. Raises DataError for rows with the same id, naming the ids, and for no rows at all.
     """
     source, stamp = codec.clean(source), codec.clean(stamp)
-    fingerprint = ""
+    connection.execute(query("drop_new_samples"))
+    connection.execute(query("new_samples"))
     try:
+        rows, fingerprint = _gather(connection, source, samples)
+        values: dict[str, Any] = {"benchmark": benchmark, "source": source, "stamp": stamp}
         with transaction(connection):
-            dataset = connection.execute(
-                query("insert_dataset"),
-                {"benchmark": benchmark, "source": source, "stamp": stamp, "now": now},
-            ).lastrowid
-            rows, fingerprint = _store_samples(connection, dataset, source, samples)
-            if find(connection, benchmark, fingerprint=fingerprint) is not None:
-                raise _KnownError
-            connection.execute(
-                query("finish_dataset"), {"dataset": dataset, "fingerprint": fingerprint, "rows": rows}
-            )
-    except _KnownError:
-        _restamp(connection, benchmark, source, stamp, fingerprint)
-    found = find(connection, benchmark, fingerprint=fingerprint)
-    if found is None:
-        raise StoreError(f"the dataset {source} vanished while it was being stored; try again.")
-    return found
+            known = find(connection, benchmark, fingerprint=fingerprint)
+            if known is None:
+                values |= {"fingerprint": fingerprint, "rows": rows, "now": now}
+                dataset = connection.execute(query("insert_dataset"), values).lastrowid
+                connection.execute(query("publish_samples"), {"dataset": dataset})
+            else:
+                # Where it was read from this time, so that the next start finds it without reading.
+                connection.execute(query("restamp_dataset"), values | {"dataset": known.id})
+            stored = find(connection, benchmark, fingerprint=fingerprint)
+    finally:
+        connection.execute(query("drop_new_samples"))
+    return cast(DatasetRecord, stored)
 
 
-def _restamp(
-    connection: sqlite3.Connection, benchmark: str, source: str, stamp: str, fingerprint: str
-) -> None:
-    """Note where a known dataset was read from this time, so that the next start finds it without reading."""
-    known = find(connection, benchmark, fingerprint=fingerprint)
-    if known is not None:
-        connection.execute(query("restamp_dataset"), {"dataset": known.id, "source": source, "stamp": stamp})
-
-
-def _store_samples(
-    connection: sqlite3.Connection, dataset: int | None, source: str, samples: Iterable[tuple[Sample, str]]
+def _gather(
+    connection: sqlite3.Connection, source: str, samples: Iterable[tuple[Sample, str]]
 ) -> tuple[int, str]:
-    """Insert the rows. Returns their number and their fingerprint."""
-    (first_key,) = connection.execute(query("first_key"), {"dataset": dataset}).fetchone()
+    """Put the rows into the temporary table. Returns their number and their fingerprint."""
     digest = hashlib.sha256()
-    rows, doubles = 0, dict[str, None]()
+    rows, last, doubles = 0, -1, dict[str, None]()
     stream = iter(samples)
-    last_position = -1
     while page := list(islice(stream, ROWS_AT_ONCE)):
         rows += len(page)
         for sample, _ in page:
-            if sample.position <= last_position:
-                raise DataError(
-                    f"{source}: row '{sample.id}' has position {sample.position} after {last_position}; "
-                    "positions must rise."
-                )
-            last_position = sample.position
+            if sample.position <= last:
+                raise ValueError(f"{source}: row '{sample.id}': position {sample.position} follows {last}")
+            last = sample.position
             digest.update(_content(sample))
-        values = [
-            (first_key + sample.position, dataset, *codec.sample_values(sample, family))
-            for sample, family in page
-        ]
-        if _insert(connection, values) < len(values):
-            doubles.update((sample.id, None) for sample in _refused(connection, first_key, page))
+        values = [codec.sample_values(sample, family) for sample, family in page]
+        if insert_page(connection, query("put_new_sample"), values) < len(values):
+            doubles.update((sample.id, None) for sample, _ in page if not _is_stored(connection, sample))
     if doubles:
         named = ", ".join(f"'{row_id}'" for row_id in islice(doubles, IDS_NAMED))
         more = f" and {len(doubles) - IDS_NAMED} more" if len(doubles) > IDS_NAMED else ""
         raise DataError(
-            f"{source}: {len(doubles)} row id(s) occur more than once: {named}{more}; give each row an id of "
-            "its own."
+            f"{source}: row ids that occur more than once: {named}{more}; give each row an id of its own."
         )
     if not rows:
-        raise DataError(f"{source}: holds no rows.")
+        raise DataError(f"{source}: holds no rows; check that it is the right data.")
     return rows, digest.hexdigest()
 
 
-def _insert(connection: sqlite3.Connection, values: list[tuple[Any, ...]]) -> int:
-    """How many of the rows were stored; the others have an id that is taken."""
-    before = connection.total_changes
-    connection.execute("SAVEPOINT page")
-    try:
-        connection.executemany(query("insert_sample"), values)
-    except (UnicodeEncodeError, OverflowError):
-        connection.execute("ROLLBACK TO page")
-        before = connection.total_changes
-        connection.executemany(query("insert_sample"), [codec.clean_values(row) for row in values])
-    connection.execute("RELEASE page")
-    return connection.total_changes - before
-
-
-def _refused(
-    connection: sqlite3.Connection, first_key: int, page: list[tuple[Sample, str]]
-) -> Iterator[Sample]:
-    for sample, _ in page:
-        if connection.execute(query("has_key"), (first_key + sample.position,)).fetchone() is None:
-            yield sample
+def _is_stored(connection: sqlite3.Connection, sample: Sample) -> bool:
+    return connection.execute(query("has_new_sample"), (sample.position,)).fetchone() is not None
 
 
 def _content(sample: Sample) -> bytes:

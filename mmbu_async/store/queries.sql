@@ -47,26 +47,32 @@ ORDER BY id DESC LIMIT 1;
 
 -- name: insert_dataset
 INSERT INTO dataset (benchmark, source, stamp, fingerprint, rows, first_key, created_at)
-VALUES (:benchmark, :source, :stamp, '(being read)', 0,
+VALUES (:benchmark, :source, :stamp, :fingerprint, :rows,
     (SELECT coalesce(max(id), 0) + 1 FROM sample), :now);
-
--- name: first_key
-SELECT first_key FROM dataset WHERE id = :dataset;
-
--- name: finish_dataset
-UPDATE dataset SET fingerprint = :fingerprint, rows = :rows WHERE id = :dataset;
 
 -- name: restamp_dataset
 UPDATE dataset SET source = :source, stamp = :stamp WHERE id = :dataset;
 
--- name: insert_sample
-INSERT INTO sample (id, dataset_id, position, row_id, family, route, question, answer,
-    options, images, strata, fields)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (dataset_id, row_id) DO NOTHING;
+-- name: new_samples
+CREATE TEMP TABLE new_sample (
+    position INTEGER PRIMARY KEY, row_id UNIQUE, family, route, question, answer, options, images, strata, fields
+);
 
--- name: has_key
-SELECT 1 FROM sample WHERE id = ?;
+-- name: drop_new_samples
+DROP TABLE IF EXISTS temp.new_sample;
+
+-- name: put_new_sample
+INSERT INTO temp.new_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row_id) DO NOTHING;
+
+-- name: has_new_sample
+SELECT 1 FROM temp.new_sample WHERE position = ?;
+
+-- name: publish_samples
+INSERT INTO sample (id, dataset_id, position, row_id, family, route, question, answer, options, images,
+    strata, fields)
+SELECT (SELECT first_key FROM dataset WHERE id = :dataset) + position, :dataset, position, row_id, family,
+    route, question, answer, options, images, strata, fields
+FROM temp.new_sample ORDER BY position;
 
 -- ---------------------------------------------------------------- runs and judges
 
@@ -114,24 +120,25 @@ INSERT INTO judge (name, identity, created_at) VALUES (:name, :identity, :now);
 -- name: selected
 SELECT count(*) FROM selection WHERE run_id = :run;
 
+-- name: dataset_of_run
+SELECT dataset.id, dataset.first_key FROM run JOIN dataset ON dataset.id = run.dataset_id WHERE run.id = :run;
+
+-- NOT INDEXED: along the keys, which rise with the position; an index would need a sort.
+
 -- name: select_first
 INSERT OR IGNORE INTO selection (run_id, sample_id)
-SELECT :run, sample.id FROM run
-    JOIN dataset ON dataset.id = run.dataset_id
-    JOIN sample ON sample.id >= dataset.first_key AND sample.dataset_id = dataset.id
-WHERE run.id = :run
-ORDER BY sample.id LIMIT :limit;
+SELECT :run, id FROM sample NOT INDEXED
+WHERE id >= :first AND dataset_id = :dataset
+ORDER BY id LIMIT :limit;
 
 -- name: select_one
 INSERT OR IGNORE INTO selection (run_id, sample_id) VALUES (?, ?);
 
 -- name: dataset_page
-SELECT sample.id, position, row_id, family, route, question, answer, options, images, strata, fields
-FROM run
-    JOIN dataset ON dataset.id = run.dataset_id
-    JOIN sample ON sample.id >= dataset.first_key AND sample.dataset_id = dataset.id
-WHERE run.id = :run AND sample.id > :after
-ORDER BY sample.id LIMIT :n;
+SELECT id, position, row_id, family, route, question, answer, options, images, strata, fields
+FROM sample NOT INDEXED
+WHERE id >= :first AND dataset_id = :dataset
+ORDER BY id LIMIT :n;
 
 -- ---------------------------------------------------------------- pages for the engine
 -- A page comes as one JSON text: a step of SQLite that returns one row waits for the interpreter's lock
@@ -309,6 +316,26 @@ UPDATE run SET scored_at = :now, scored_version = :version WHERE id = :run;
 
 -- ---------------------------------------------------------------- rows for reports
 -- Three reads a page, over the same span of keys: the rows, their calls, their verdicts.
+
+-- name: outcome_page
+SELECT selection.sample_id, family, strata, call.kind, call.model, call.image_scale,
+    score.status, score.correct, score.tp, score.fp, score.fn, score.how, score.answer, score.detail,
+    CASE WHEN call.sample_id IS NULL THEN (
+        SELECT last.kind FROM call AS last
+        WHERE last.run_id = :run AND last.sample_id = selection.sample_id AND last.judge_id IS NULL
+            AND EXISTS (
+                SELECT 1 FROM call AS given_up
+                WHERE given_up.run_id = :run AND given_up.sample_id = selection.sample_id
+                    AND given_up.final = 1 AND given_up.judge_id IS NULL)
+        ORDER BY last.id DESC LIMIT 1
+    ) END AS failure
+FROM selection
+    JOIN sample ON sample.id = selection.sample_id
+    LEFT JOIN call INDEXED BY one_reply ON call.run_id = :run AND call.sample_id = selection.sample_id
+        AND call.ok = 1 AND call.judge_id IS NULL
+    LEFT JOIN score ON score.run_id = :run AND score.sample_id = selection.sample_id
+WHERE selection.run_id = :run AND selection.sample_id > :after
+ORDER BY selection.sample_id LIMIT :n;
 
 -- name: row_page
 SELECT selection.sample_id, position, row_id, family, route, question, sample.answer, options, images,

@@ -178,6 +178,8 @@ def _score_from(values: Sequence[Any]) -> tuple[Answer | None, Score | None]:
 def _sum_usage(calls: Sequence[StoredCall]) -> Usage:
     """Tokens over all exchanges. `reported` is False where a reply came without a count."""
     found = [call.attempt.outcome.usage for call in calls]
+    if len(found) == 1:
+        return found[0] or Usage()
     usages = [usage for usage in found if usage is not None]
     return Usage(
         input_tokens=sum(usage.input_tokens for usage in usages),

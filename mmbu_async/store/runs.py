@@ -95,27 +95,30 @@ def select(
 ) -> int:
     """Make the first `limit` rows that `keep` accepts part of the run; None: all. Rows are only ever added.
     Returns how many rows the run has now."""
+    dataset, first = connection.execute(query("dataset_of_run"), {"run": run_id}).fetchone()
+    span = {"run": run_id, "dataset": dataset, "first": first}
     if keep is None:
-        connection.execute(query("select_first"), {"run": run_id, "limit": -1 if limit is None else limit})
+        connection.execute(query("select_first"), {**span, "limit": -1 if limit is None else limit})
     else:
         with transaction(connection):
-            _select_kept(connection, run_id, keep, limit)
+            _select_kept(connection, span, keep, limit)
     (selected,) = connection.execute(query("selected"), {"run": run_id}).fetchone()
     return int(selected)
 
 
 def _select_kept(
-    connection: sqlite3.Connection, run_id: int, keep: Callable[[Sample], bool], limit: int | None
+    connection: sqlite3.Connection,
+    span: dict[str, int],
+    keep: Callable[[Sample], bool],
+    limit: int | None,
 ) -> None:
-    after, taken = 0, 0
+    taken = 0
     while limit is None or taken < limit:
-        page = connection.execute(
-            query("dataset_page"), {"run": run_id, "after": after, "n": ROWS_A_PAGE}
-        ).fetchall()
+        page = connection.execute(query("dataset_page"), {**span, "n": ROWS_A_PAGE}).fetchall()
         if not page:
             return
-        after = page[-1][0]
-        kept = [(run_id, values[0]) for values in page if keep(codec.sample_from(values[1:])[0])]
+        span = {**span, "first": page[-1][0] + 1}
+        kept = [(span["run"], values[0]) for values in page if keep(codec.sample_from(values[1:])[0])]
         kept = kept if limit is None else kept[: limit - taken]
         connection.executemany(query("select_one"), kept)
         taken += len(kept)

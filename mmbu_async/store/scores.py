@@ -10,7 +10,7 @@ from typing import Any
 
 from mmbu_async.model import Answer, Completion, Sample, Score, Verdict
 from mmbu_async.store import codec
-from mmbu_async.store.connect import transaction
+from mmbu_async.store.connect import insert_page, transaction
 from mmbu_async.store.sql import query
 
 ROWS_A_PAGE = 1000
@@ -89,10 +89,7 @@ def replace(
     try:
         while page := list(islice(stream, ROWS_A_PAGE)):
             values = [_values(run_id, judge_id, *one) for one in page]
-            try:
-                connection.executemany(query("put_new_score"), values)
-            except (UnicodeEncodeError, OverflowError):
-                connection.executemany(query("put_new_score"), map(codec.clean_values, values))
+            insert_page(connection, query("put_new_score"), values)
             count += len(page)
         with transaction(connection):
             connection.execute(query("publish_scores"))

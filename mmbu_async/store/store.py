@@ -15,9 +15,10 @@ from typing import Self
 
 from mmbu_async.errors import DataError
 from mmbu_async.model import Answer, Json, Sample, Score
-from mmbu_async.store import codec, datasets, lease, rows, runs, scores
+from mmbu_async.store import codec, datasets, lease, outcomes, rows, runs, scores
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.records import (
     DatasetRecord,
     JudgeRecord,
@@ -266,6 +267,12 @@ class Store:
         """Everything known of each selected row, in order of position, streamed."""
         with self._named():
             yield from rows.rows(self._connection, run_id)
+
+    def outcomes(self, run_id: int) -> Iterator[Outcome]:
+        """How each selected row came out, in order of position, streamed; some ten times faster than
+        `rows`, which brings the texts along."""
+        with self._named():
+            yield from outcomes.outcomes(self._connection, run_id)
 
     def row(self, run_id: int, row_id: str) -> RowDetail:
         """One row with every exchange about it. Raises DataError where the run has no such row."""
