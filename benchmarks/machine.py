@@ -1,9 +1,4 @@
-"""Where a figure was measured: without it a figure says nothing.
-
-    from machine import describe, write_json
-
-Benchmarks run as scripts (`python benchmarks/NAME.py`), which puts this folder on the path.
-"""
+"""Where a figure was measured: without it a figure says nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +6,7 @@ import json
 import os
 import platform
 import sqlite3
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -18,19 +14,21 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("mmbu-async", "aiohttp", "aiosqlite", "numpy", "orjson", "pillow", "pybase64", "uvloop")
+REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def describe(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
-    """The machine and the versions of what matters on it."""
+    """The machine, the versions of what matters on it, and the commit that was measured."""
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
-        "cores_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores_usable": len(usable_cores()),
         "memory_mb": _memory_mb(),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "packages": {name: _version(name) for name in packages},
+        "commit": _commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -40,7 +38,7 @@ def headline(machine: Mapping[str, Any]) -> str:
     return (
         f"{machine['cpu']}, {machine['cores_usable']} of {machine['cores']} cores, "
         f"{machine['memory_mb']} MB; {machine['platform']}; Python {machine['python']}, "
-        f"SQLite {machine['sqlite']}; {machine['date']}"
+        f"SQLite {machine['sqlite']}; commit {machine.get('commit')}; {machine['date']}"
     )
 
 
@@ -49,6 +47,39 @@ def write_json(file: Path, results: Any) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"machine": describe(), "results": results}, indent=2)
     file.write_text(text + "\n", encoding="utf-8")
+
+
+def usable_cores() -> list[int]:
+    """Numbers of the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def file_system(folder: Path) -> str:
+    """The kind of disk below a folder (`ext4`, `tmpfs`): a commit to memory costs nothing."""
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text("utf-8").splitlines()]
+    except OSError:
+        return "unknown"
+    place = folder.resolve()
+    above = [(len(point), kind) for _, point, kind, *_ in mounts if place.is_relative_to(point)]
+    return max(above)[1] if above else "unknown"
+
+
+def _commit() -> str | None:
+    """Short hash of the commit, with `+` where package or benchmarks differ from it."""
+    try:
+        commit = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", "mmbu_async", "benchmarks/*.py")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(REPOSITORY), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _cpu_model() -> str:
