@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.limits import Limits, Places
-from mmbu_async.simulator.log import RequestLog
+from mmbu_async.simulator.log import Milestones, RequestLog
 from mmbu_async.simulator.vision import Eyes
 
 
@@ -30,14 +29,10 @@ class Desk:
     began: float
     """On the monotonic clock."""
     closing: bool = False
-    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    arrived: Milestones = field(default_factory=Milestones)
     _occurrences: Counter[bytes] = field(default_factory=Counter)
     """One short entry a distinct request: some ten megabytes for a hundred thousand."""
     _limits: dict[tuple[str, str], Limits] = field(default_factory=dict)
-
-    def number(self) -> int:
-        """Of a request, in order of arrival, from 1."""
-        return next(self._numbers)
 
     def occurrence(self, content: str) -> int:
         """How often this content has come, this time included."""

@@ -31,7 +31,7 @@ class Exchange:
         self._desk = desk
         self._wire = wire
         self._http = http
-        self._number = desk.number()
+        self._number = desk.arrived.step()
         self._arrived_at, self._arrived = desk.wall(), desk.clock()
         self._key = _key(wire.name, http.headers)
         self._request: ChatRequest | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections import deque
@@ -75,11 +76,34 @@ def fingerprint(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:12] if key else ""
 
 
+class Milestones:
+    """A count that can be waited for."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def step(self) -> int:
+        self.count += 1
+        for waiter in [waiter for waiter in self._waiting if waiter[0] <= self.count]:
+            self._waiting.remove(waiter)
+            if not waiter[1].done():
+                waiter[1].set_result(None)
+        return self.count
+
+    async def until(self, count: int) -> None:
+        if self.count < count:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((count, turn))
+            await turn
+
+
 class RequestLog:
     """Appends each record as one line in one write (O_APPEND), and keeps the newest in memory."""
 
     def __init__(self, path: Path | None, memory: int) -> None:
         self._records: deque[Record] = deque(maxlen=memory)
+        self.ended = Milestones()
         self._file: int | None = None
         if path is not None:
             try:
@@ -89,6 +113,7 @@ class RequestLog:
 
     def add(self, record: Record) -> None:
         self._records.append(record)
+        self.ended.step()
         if self._file is not None:
             os.write(self._file, orjson.dumps(asdict(record)) + b"\n")
 

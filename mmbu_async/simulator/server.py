@@ -19,7 +19,7 @@ from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.exchange import Exchange
 from mmbu_async.simulator.limits import Places
-from mmbu_async.simulator.log import Record, RequestLog
+from mmbu_async.simulator.log import Milestones, Record, RequestLog
 from mmbu_async.simulator.openai import OpenAI
 from mmbu_async.simulator.vision import Eyes
 from mmbu_async.simulator.wire import ApiError, Wire
@@ -45,12 +45,21 @@ class Simulator:
         """`http://127.0.0.1:PORT`; OpenAI's base URL is this plus `/v1`."""
         self._clock, self._wall = clock, wall
         self._log = RequestLog(None, 0)
+        self._arrived = Milestones()
         self._stack = AsyncExitStack()
 
     @property
     def log(self) -> Sequence[Record]:
         """The newest finished requests, in order of their end; readable after the block too."""
         return self._log.records
+
+    async def until_arrived(self, count: int) -> None:
+        """Waits until so many requests have come."""
+        await self._arrived.until(count)
+
+    async def until_logged(self, count: int) -> None:
+        """Waits until so many requests have ended: a client has its reply before the log has its record."""
+        await self._log.ended.until(count)
 
     async def __aenter__(self) -> Self:
         config = self.config
@@ -67,12 +76,13 @@ class Simulator:
                 clock=self._clock,
                 wall=self._wall,
                 began=self._clock(),
+                arrived=self._arrived,
             )
             runner = web.AppRunner(
                 _application(desk),
                 access_log=None,
                 handler_cancellation=True,
-                shutdown_timeout=0.0,
+                shutdown_timeout=0.05,
                 read_bufsize=2**20,
             )
             await runner.setup()
