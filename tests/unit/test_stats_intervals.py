@@ -1,4 +1,7 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from mmbu_async.stats import wilson
 
@@ -37,3 +40,14 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
 def test_impossible_counts_are_refused(successes: int, n: int) -> None:
     with pytest.raises(ValueError, match="cannot be"):
         wilson(successes, n)
+
+
+@given(n=st.integers(1, 5_000), share=st.floats(0, 1), level=st.sampled_from((0.5, 0.95, 0.999)))
+def test_wilson_equals_scipy(n: int, share: float, level: float) -> None:
+    successes = round(share * n)
+    found = wilson(successes, n, level=level)
+    expected = stats.binomtest(successes, n).proportion_ci(confidence_level=level, method="wilson")
+    assert found is not None
+    assert found.low == pytest.approx(expected.low, abs=1e-12)
+    assert found.high == pytest.approx(expected.high, abs=1e-12)
+    assert 0 <= found.low <= successes / n <= found.high <= 1
