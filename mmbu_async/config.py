@@ -40,7 +40,9 @@ class CallSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
+    """Name of the model, as its endpoint knows it."""
     endpoint: EndpointKind = "openai"
+    """Wire format: `openai` for OpenAI and all that speak like it, `anthropic` for Anthropic."""
     base_url: str | None = None
     """Address before `/chat/completions` or `/v1/messages`; None: the maker's own."""
     api_key_env: str | None = None
@@ -54,13 +56,17 @@ class CallSettings(BaseModel):
     max_tokens: int = Field(default=2048, ge=0)
     """Output token limit sent with each request; 0 sends none (Anthropic requires one)."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature; not sent unless set, since reasoning models refuse it."""
     seed: int | None = None
+    """Sampling seed, for endpoints that take one; not sent unless set."""
     params: dict[str, Json] = Field(default_factory=dict)
     """Passed through into the request body as they are; a null removes a field that we would send."""
     stream: bool = False
+    """Ask for a streamed reply: some servers cut long replies otherwise, and time to first token is measured."""
     timeout: float = Field(default=600.0, gt=0)
     """Seconds for one attempt, first byte sent to last byte received."""
     connect_timeout: float = Field(default=15.0, gt=0)
+    """Seconds to open a connection."""
     idle_timeout: float = Field(default=300.0, gt=0)
     """Seconds without a byte from the endpoint before the attempt is given up."""
     max_attempts: int = Field(default=6, ge=1)
@@ -70,6 +76,7 @@ class CallSettings(BaseModel):
     input_price: float | None = Field(default=None, ge=0)
     """US dollars a million input tokens; None: taken from genai-prices."""
     output_price: float | None = Field(default=None, ge=0)
+    """US dollars a million output tokens; None: taken from genai-prices."""
 
     @field_validator("base_url")
     @classmethod
@@ -114,8 +121,11 @@ class JudgeConfig(CallSettings):
     """The judge: its own model, endpoint and limits."""
 
     model: str = OFFICIAL_JUDGE
+    """Name of the judge's model, as its endpoint knows it."""
     endpoint: EndpointKind = "anthropic"
+    """Wire format of the judge: `anthropic` or `openai`."""
     max_tokens: int = Field(default=512, ge=0)
+    """Output token limit of a verdict; a judge that reasons before it writes needs more."""
     name: str | None = None
     """Under which its verdicts are kept; None: the model's name, with a number where settings differ."""
 
@@ -124,9 +134,11 @@ class RunConfig(CallSettings):
     """One run: one model on one benchmark with fixed settings, and the judge that reads its answers."""
 
     benchmark: str = "mmbu-public"
+    """Name of the benchmark."""
     name: str | None = None
     """Name of the run; None: made from benchmark and model."""
     store: Path = Path("mmbu.sqlite")
+    """The SQLite file that holds the runs."""
     data: str | None = None
     """A local folder, or another hub id; None: the benchmark's own hub id."""
     limit: int | None = Field(default=None, ge=1)

@@ -17,7 +17,6 @@ from mmbu_async.errors import EXIT_OK, MmbuError
 
 app = typer.Typer(
     name="mmbu",
-    help="Evaluate vision-language models on biomedical benchmarks: streamed, judged, checkpointed, resumable.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
@@ -46,7 +45,8 @@ def main() -> None:
         code = error.exit_code
     except TyperException as error:
         # Usage errors: an unknown flag, a missing argument, a value of the wrong kind.
-        _complain(f"{error.format_message().rstrip('.')}; `mmbu COMMAND --help` lists the flags.")
+        if message := error.format_message().rstrip("."):
+            _complain(f"{message}; `mmbu COMMAND --help` lists the flags.")
         code = error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         _complain("aborted.")
@@ -58,15 +58,22 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else EXIT_OK)
 
 
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from mmbu_async.version import VERSION
 
-        print(VERSION)  # noqa: T201
+        _out().print(f"mmbu-async {VERSION}", highlight=False)
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Evaluate vision-language models on biomedical benchmarks: streamed, judged, checkpointed, resumable."""
 
 
 @app.command()

@@ -75,7 +75,7 @@ def _flag(name: str, info: FieldInfo, prefix: str) -> tuple[Any, Any]:
     annotation: Any = (list[str] if several else kind) | None
     help_text = (info.description or name.replace("_", " ")).split("\n\n")[0].replace("\n", " ")
     if info.default is not None and name not in _TABLES and not info.is_required() and info.default != ():
-        help_text = f"{help_text.rstrip('.')} [default: {info.default}]"
+        help_text = f"{help_text.rstrip('.')} (default {_shown(info.default)})."
     names = [flag, f"--no-{flag[2:]}"] if kind is bool else [flag]
     metavar = None
     if name in _TABLES:
@@ -89,6 +89,12 @@ def _flag(name: str, info: FieldInfo, prefix: str) -> tuple[Any, Any]:
         show_default=False,
         metavar=metavar,
     )
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _plain_type(annotation: Any) -> Any:

@@ -1,0 +1,115 @@
+"""The program and the simulator as processes, for tests that look at them from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parents[1] / "data"
+MINI = DATA / "mini_mmbu"
+KEYS = {"OPENAI_API_KEY": "test-openai-key", "ANTHROPIC_API_KEY": "test-anthropic-key"}
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A simulator in a process of its own."""
+
+    url: str
+    log: Path
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Finished requests, as the simulator itself saw them."""
+        if not self.log.exists():
+            return []
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def flags(self, endpoint: str = "openai") -> list[str]:
+        """What points model and judge to it."""
+        base = f"{self.url}/v1" if endpoint == "openai" else self.url
+        return [
+            *("--endpoint", endpoint, "--base-url", base),
+            *("--judge-endpoint", endpoint, "--judge-base-url", base),
+        ]
+
+
+@contextmanager
+def simulator(log: Path, *flags: str) -> Iterator[Simulated]:
+    """Serve on a free port until the block ends."""
+    command = [sys.executable, "-m", "mmbu_async.simulator", "--log", str(log), *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield Simulated(url=json.loads(process.stdout.readline())["url"], log=log)
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def start(*arguments: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> Any:
+    """The program, running."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "mmbu_async", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        cwd=cwd,
+        env={**_plain_environment(), **KEYS, **(environment or {})},
+    )
+
+
+def mmbu(
+    *arguments: str,
+    cwd: Path | None = None,
+    environment: dict[str, str] | None = None,
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[str]:
+    """The program, run to its end."""
+    process = start(*arguments, cwd=cwd, environment=environment)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"mmbu {' '.join(arguments)} did not end:\n{out}\n{err}") from None
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def kill(process: Any) -> float:
+    """SIGKILL; returns the moment, in Unix seconds."""
+    process.send_signal(signal.SIGKILL)
+    moment = time.time()
+    process.communicate(timeout=30)
+    return moment
+
+
+def wait_until(condition: Any, process: Any, timeout: float = 60) -> bool:
+    """Poll until the condition holds (True) or the process has ended (False)."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        if process.poll() is not None:
+            return False
+        time.sleep(0.005)
+    raise AssertionError("waited in vain")
+
+
+def _plain_environment() -> dict[str, str]:
+    """This process's environment without settings or keys of whoever runs the tests."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MMBU_") and not name.endswith("_API_KEY")
+    } | {"COLUMNS": "100", "NO_COLOR": "1"}
+
+
