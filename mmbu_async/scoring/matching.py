@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from mmbu_async.scoring.iou import THRESHOLD, BoxArrays, ExactRow, Ints, pair_chunks
 
@@ -45,5 +43,9 @@ def match_boxes(predicted: BoxArrays, truth: BoxArrays, exact: ExactRow | None =
 
 
 def _most_pairs(one: Ints, other: Ints, shape: tuple[int, int]) -> int:
+    # A third of a second to import, and few runs have rows in which boxes compete.
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     graph = csr_array((np.ones(len(one), dtype=np.int8), (one, other)), shape=shape)
     return int(np.count_nonzero(maximum_bipartite_matching(graph, perm_type="column") >= 0))
