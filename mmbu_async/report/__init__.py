@@ -1,0 +1,9 @@
+"""Stored facts -> terminal, Markdown, JSON, and exports. Reads the store and statistics alone."""
+
+from mmbu_async.report.build import build_report
+from mmbu_async.report.json import to_json
+from mmbu_async.report.markdown import to_markdown
+from mmbu_async.report.model import ReportData
+from mmbu_async.report.text import print_report
+
+__all__ = ["ReportData", "build_report", "print_report", "to_json", "to_markdown"]

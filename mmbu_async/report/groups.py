@@ -1,0 +1,167 @@
+"""Rows summed up by group in one pass: every group is a handful of outcome patterns with their counts.
+
+An open row (failed, unjudged, pending) has no outcome. A group that holds one gets no score but two ends:
+all its open rows wrong, and all of them right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmbu_async.stats import Estimate, Headline, Interval, Pattern, headline, wilson
+
+SMALL = 30
+"""Groups of fewer rows are marked as too small to read."""
+
+OPEN_RIGHT = Pattern(tp=1, fp=0, fn=0, correct=True)
+OPEN_WRONG = Pattern(tp=0, fp=1, fn=1, correct=False)
+"""What an open row counts as at either end of the bounds: one label, found or answered wrong."""
+
+Counts = Counter[Pattern | None]
+"""How many rows came out in each way; None is an open row."""
+
+Coded = Counter[int]
+"""The same, with a small number for each way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The figures of one set of rows. The denominator is all its selected rows."""
+
+    name: str | None
+    """None: the rows that have no value for the attribute."""
+    n: int
+    right: int
+    open: int
+    """Rows without a score: failed, unjudged or pending."""
+    score: Headline | None
+    """None while rows are open: then only `worst` and `best` are known."""
+    wilson: Interval | None
+    """Of the accuracy, in closed form; None while rows are open."""
+    worst: Headline
+    """All open rows counted wrong."""
+    best: Headline
+    """All open rows counted right."""
+    small: bool
+    """Too few rows to read anything into."""
+
+    @property
+    def accuracy(self) -> Estimate:
+        """The score's accuracy; without a value while rows are open."""
+        return self.score.accuracy if self.score else Estimate()
+
+    @property
+    def f1(self) -> Estimate:
+        """The score's micro-F1; without a value while rows are open."""
+        return self.score.f1 if self.score else Estimate()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """A metadata column or the task's topics, with one group a value, the largest first."""
+
+    name: str
+    groups: tuple[Group, ...]
+
+
+class Tally:
+    """Counts rows as they stream by; holds no row.
+
+    Outcomes are counted under small numbers, and rows that lack an attribute by the set of those they have:
+    so a row costs one addition an attribute.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[Pattern | None, int] = {}
+        self._families: defaultdict[str, Coded] = defaultdict(Counter)
+        self._values: defaultdict[str, defaultdict[str, Coded]] = defaultdict(lambda: defaultdict(Counter))
+        self._having: defaultdict[tuple[str, ...], Coded] = defaultdict(Counter)
+
+    def add(self, family: str, strata: Mapping[str, Sequence[str]], outcome: Pattern | None) -> None:
+        """One row: its outcome, or None where it is open. A value named twice counts once."""
+        code = self._codes.setdefault(outcome, len(self._codes))
+        self._families[family][code] += 1
+        self._having[tuple(strata)][code] += 1
+        for attribute, values in strata.items():
+            groups = self._values[attribute]
+            for value in values if len(values) == 1 else dict.fromkeys(values):
+                groups[value][code] += 1
+
+    @property
+    def all(self) -> Counts:
+        return self._decoded(_total(self._families.values()))
+
+    @property
+    def families(self) -> dict[str, Counts]:
+        return {name: self._decoded(coded) for name, coded in self._families.items()}
+
+    def attributes(self, figures: Figures) -> tuple[Attribute, ...]:
+        """Every attribute that any row has, with a last group of the rows that lack it."""
+        found = []
+        for name, values in self._values.items():
+            groups = figures.groups({value: self._decoded(coded) for value, coded in values.items()})
+            lacking = _total(coded for having, coded in self._having.items() if name not in having)
+            if lacking:
+                groups += (figures.group(None, self._decoded(lacking)),)
+            found.append(Attribute(name=name, groups=groups))
+        return tuple(sorted(found, key=_place))
+
+    def _decoded(self, coded: Coded) -> Counts:
+        outcomes = tuple(self._codes)
+        return Counter({outcomes[code]: count for code, count in coded.items()})
+
+
+class Figures:
+    """Turns counts into figures. Equal counts give equal intervals: the seed is drawn from them."""
+
+    def __init__(self, *, seed: int) -> None:
+        self._seed = seed
+        self._known: dict[tuple[tuple[Pattern, int], ...], Headline] = {}
+
+    def groups(self, counted: Mapping[str, Counts]) -> tuple[Group, ...]:
+        made = [self.group(name, counts) for name, counts in counted.items()]
+        return tuple(sorted(made, key=lambda group: (-group.n, group.name or "")))
+
+    def group(self, name: str | None, counts: Counts) -> Group:
+        n = counts.total()
+        open_rows = counts[None]
+        right = sum(count for pattern, count in counts.items() if pattern is not None and pattern.correct)
+        worst = self.headline(counts, OPEN_WRONG)
+        return Group(
+            name=name,
+            n=n,
+            right=right,
+            open=open_rows,
+            score=None if open_rows else worst,
+            wilson=None if open_rows else wilson(right, n),
+            worst=worst,
+            best=self.headline(counts, OPEN_RIGHT) if open_rows else worst,
+            small=n < SMALL,
+        )
+
+    def headline(self, counts: Counts, open_as: Pattern = OPEN_WRONG) -> Headline:
+        """The figures of these counts, open rows taken as `open_as`."""
+        closed: Counter[Pattern] = Counter()
+        for pattern, count in counts.items():
+            closed[open_as if pattern is None else pattern] += count
+        key = tuple(sorted((pattern, count) for pattern, count in closed.items() if count))
+        if key not in self._known:
+            numbers = [self._seed, *(int(part) for pattern, count in key for part in (*pattern, count))]
+            self._known[key] = headline(dict(key), np.random.default_rng(numbers))
+        return self._known[key]
+
+
+def _total(parts: Iterable[Coded]) -> Coded:
+    total: Coded = Counter()
+    for part in parts:
+        total.update(part)
+    return total
+
+
+def _place(attribute: Attribute) -> tuple[bool, bool, str]:
+    """A task's topics first, then the metadata columns, then what else the rows name."""
+    return (attribute.name != "task", not attribute.name.startswith("metadata_"), attribute.name)

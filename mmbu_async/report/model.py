@@ -1,0 +1,158 @@
+"""What a report says, as plain values: every renderer shows these, none computes.
+
+Frozen dataclasses of numbers, strings, tuples and mappings, so that JSON is their direct image. A figure that
+is not known is None, never 0 and never NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mmbu_async.model import Json
+from mmbu_async.report.groups import Attribute, Group
+from mmbu_async.stats import Estimate
+from mmbu_async.store.records import CallTotals
+
+CONVENTION = (
+    "Accuracy: right rows / all selected rows. Micro-F1: a right row counts one TP, an answered wrong row "
+    "one FP and one FN, an unanswered row one FN only; rows with several labels count each label. In bounds, "
+    "an open row counts as one label."
+)
+"""The convention that every report states."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Where the rows stand. `selected` = scored + failed + unjudged + pending."""
+
+    dataset: int
+    """Rows of the whole dataset."""
+    selected: int
+    """Rows this run is about: the denominator of every figure."""
+    scored: int
+    right: int
+    failed: int
+    """Every attempt of the last session failed: no reply."""
+    unjudged: int
+    """A reply without a usable verdict."""
+    pending: int
+    """Not asked yet, or in flight when the run stopped."""
+    untagged: int
+    """Replies without a complete answer tag; the raw reply was scored."""
+    truncated: int
+    """Replies cut by the token limit."""
+    refused: int
+    empty: int
+    """Replies that commit to nothing."""
+    scaled: int
+    """Rows whose image was made smaller to fit the endpoint's limits."""
+
+    @property
+    def open(self) -> int:
+        """Rows that have no score."""
+        return self.failed + self.unjudged + self.pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """Object detection beside accuracy, which a model can raise by offering many boxes."""
+
+    rows: int
+    """Scored rows of the detection scorer: what the figures below are taken over."""
+    mean_iou: float | None
+    """Mean over rows of the largest IoU between an offered and a true box."""
+    boxes: int
+    """Boxes offered in all these rows."""
+    truths: int
+    """True boxes in all these rows."""
+    most_boxes: int
+    """The most boxes offered in one row."""
+    no_boxes: int
+    """Rows whose answer held no usable box."""
+    matched_f1: Estimate
+    """F1 over boxes at IoU 0.5, each true box matched at most once: many guesses lower it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Time spent on the run."""
+
+    sessions: int
+    wall_s: float
+    """Seconds from start to end, summed over sessions."""
+    rows_per_s: float | None
+    """Rows with a reply / wall time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """A model, how it was reached and with which settings."""
+
+    name: str
+    """Under which the store keeps it: the judge's name; the model's for the model under test."""
+    model: str
+    endpoint: str
+    host: str
+    settings: Mapping[str, Json]
+    """What changes answers: sampling, token limit, parameters passed through."""
+    prompts: Mapping[str, str]
+    """Prompt name -> SHA-256 of its text."""
+    reported_models: Mapping[str, int]
+    """Model names that the endpoint itself reported -> replies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What exactly was run."""
+
+    benchmark: str
+    source: str
+    fingerprint: str
+    """SHA-256 over the content of the dataset's rows."""
+    created_at: float
+    """Unix seconds."""
+    packages: tuple[str, ...]
+    """Versions of this package that worked on the run, in order."""
+    scored_by: str | None
+    """The version that last made the scores."""
+    selection: Mapping[str, Json]
+    """`limit`, `task` and `where`, where given."""
+    model: Party
+    judge: Party | None
+    official: bool
+    """Whether the settings are those of official scores."""
+    unofficial: tuple[str, ...]
+    """Why not, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """Everything a report says about one run, computed from the store alone."""
+
+    run: str
+    complete: bool
+    """No row failed, is unjudged or pending."""
+    first_line: str
+    """Complete or not, and how much is missing."""
+    notes: tuple[str, ...]
+    """What a reader must know before the numbers: a smaller selection, stale scores."""
+    rows: RowCounts
+    overall: Group
+    families: tuple[Group, ...]
+    attributes: tuple[Attribute, ...]
+    detection: Detection | None
+    """None where no row is scored by boxes."""
+    failure_kinds: Mapping[str, int]
+    """Rows that failed, by the kind of their last attempt."""
+    model_spend: CallTotals
+    judge_spend: CallTotals
+    failed_calls: Mapping[str, int]
+    """Calls of the model under test that gave no reply, by kind; retried ones included."""
+    shared_verdicts: int
+    """Rows whose verdict was taken from another row's identical judge prompt."""
+    clock: Clock
+    ran: Provenance
+    convention: str = CONVENTION
+    resamples: int = 0
+    level: float = 0.0

@@ -1,0 +1,112 @@
+"""What exactly was run, and whether its settings are those of official scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from mmbu_async.config import DEFAULT_BASE_URLS, OFFICIAL_JUDGE
+from mmbu_async.model import Json
+from mmbu_async.report import words
+from mmbu_async.report.model import Party, Provenance
+from mmbu_async.store import JudgeRecord, RunRecord, SessionRecord
+
+OFFICIAL_BENCHMARK = "mmbu-public"
+OFFICIAL_DATA = frozenset({"mmbu/mmbu-public", "mmbu-challenge/mmbu-public"})
+OFFICIAL_JUDGE_HOST = "api.anthropic.com"
+OFFICIAL_JUDGE_PROMPT = "c24a05faadcb87e6d5ad4eecf6e5697f6ba50a7d8dc7614fc510e6a491f8cd7b"
+"""SHA-256 of `open_per_dataset_v3` as the dataset card of mmbu/mmbu-public prints it."""
+
+_NO_SETTING = frozenset({"model", "endpoint", "benchmark", "dataset", "prompts", "prompt", "images"})
+
+
+def provenance(
+    run: RunRecord, sessions: tuple[SessionRecord, ...], *, selected: int, reported: Mapping[str, int]
+) -> Provenance:
+    """`reported`: model names that the endpoint itself gave, with the number of replies."""
+    judge = _judge(run, sessions)
+    reasons = tuple(_unofficial(run, judge, selected))
+    versions = dict.fromkeys((run.package_version, *(session.package_version for session in sessions)))
+    return Provenance(
+        benchmark=run.benchmark,
+        source=run.dataset.source,
+        fingerprint=run.dataset.fingerprint,
+        created_at=run.created_at,
+        packages=tuple(versions),
+        scored_by=run.scored_version,
+        selection=selection(run.config),
+        model=Party(
+            name=run.model,
+            model=run.model,
+            endpoint=run.endpoint,
+            host=run.host,
+            settings=_settings(run.identity),
+            prompts=_mapping(run.identity.get("prompts")),
+            reported_models=dict(reported),
+        ),
+        judge=judge,
+        official=not reasons,
+        unofficial=reasons,
+    )
+
+
+def selection(config: Mapping[str, Json]) -> dict[str, Json]:
+    """The settings that leave rows out, where given."""
+    return {name: config[name] for name in ("limit", "task", "where") if config.get(name)}
+
+
+def _judge(run: RunRecord, sessions: tuple[SessionRecord, ...]) -> Party | None:
+    if run.judge is None:
+        return None
+    identity = run.judge.identity
+    return Party(
+        name=run.judge.name,
+        model=str(identity.get("model", "")),
+        endpoint=str(identity.get("endpoint", "")),
+        host=_judge_host(run.judge, (run.config, *(session.config for session in reversed(sessions)))),
+        settings=_settings(identity),
+        prompts={"judge": str(identity["prompt"])} if "prompt" in identity else {},
+        reported_models={},
+    )
+
+
+def _judge_host(judge: JudgeRecord, configs: tuple[Mapping[str, Json], ...]) -> str:
+    """Where the judge was reached: not part of its identity, so taken from the settings that name it."""
+    for config in configs:
+        used = _mapping(config.get("judge"))
+        if used and used.get("model") == judge.identity.get("model"):
+            address = used.get("base_url") or DEFAULT_BASE_URLS.get(used.get("endpoint", ""), "")
+            return urlsplit(address).hostname or ""
+    return ""
+
+
+def _unofficial(run: RunRecord, judge: Party | None, selected: int) -> Iterator[str]:
+    if run.benchmark != OFFICIAL_BENCHMARK:
+        yield f"official settings are known for {OFFICIAL_BENCHMARK} only."
+        return
+    if judge is None:
+        yield "there is no judge."
+    elif judge.model != OFFICIAL_JUDGE:
+        yield f"the judge is {judge.model}, not {OFFICIAL_JUDGE}."
+    elif judge.host != OFFICIAL_JUDGE_HOST:
+        yield f"the judge was reached at {judge.host or 'an unknown host'}, not at {OFFICIAL_JUDGE_HOST}."
+    if judge is not None and judge.prompts.get("judge") != OFFICIAL_JUDGE_PROMPT:
+        yield "the judge's prompt is not open_per_dataset_v3 as published."
+    if run.config.get("data") not in (None, *OFFICIAL_DATA):
+        yield "the data were not read from the hub, so that nothing vouches for them."
+    if selected < run.dataset.rows:
+        yield f"only {words.count(selected)} of {words.rows(run.dataset.rows)} were selected."
+
+
+def _settings(identity: Mapping[str, Json]) -> dict[str, Json]:
+    """Sampling and limits; what is unset was left to the endpoint and is left out."""
+    return {
+        name: value
+        for name, value in identity.items()
+        if name not in _NO_SETTING and value is not None and value != {}
+    }
+
+
+def _mapping(value: Json) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,252 @@
+"""The report on a terminal: readable at 80 columns, and without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mmbu_async.report import words
+from mmbu_async.report.groups import SMALL, Attribute, Group
+from mmbu_async.report.model import Detection, Party, ReportData
+from mmbu_async.report.plain import line
+from mmbu_async.store.records import CallTotals
+
+WIDEST = 100
+"""Columns; on a wider terminal the numbers would stand far from what they belong to."""
+
+WIDTHS = {"rows": 7, "acc": 5, "95 % CI": 11, "F1": 5}
+"""Columns of numbers are as wide in all tables, so that they stand below each other."""
+
+MOST = 6
+"""Values of an attribute that are shown unless all are asked for."""
+
+
+def print_report(report: ReportData, console: Console, *, most: int | None = MOST) -> None:
+    """Print all sections. `most` limits the values shown of each attribute; None shows every one."""
+    width = min(console.width, WIDEST)
+    for section in _sections(report, most):
+        console.print(section, width=width)
+
+
+def _sections(report: ReportData, most: int | None) -> Iterator[RenderableType]:
+    yield from _opening(report)
+    yield from _headline(report)
+    yield from _families(report)
+    if report.detection is not None:
+        yield from _detection(report.detection)
+    yield from _strata(report.attributes, most)
+    if _any_small(report):
+        yield Text(f"\n* fewer than {SMALL} rows: too few to read anything into.")
+    yield from _losses(report)
+    yield from _spending(report)
+    yield from _provenance(report)
+    yield from _conventions(report)
+
+
+def _opening(report: ReportData) -> Iterator[RenderableType]:
+    yield Text(line(report.first_line), style="bold green" if report.complete else "bold red")
+    ran = report.ran
+    yield Text(line(f"{ran.benchmark} · {ran.model.model} · run {report.run}"), style="bold")
+    for note in report.notes:
+        yield Text(f"NOTE: {line(note)}", style="yellow")
+    if ran.official:
+        yield Text("OFFICIAL settings.")
+    else:
+        yield Text(line(f"UNOFFICIAL: {' '.join(ran.unofficial)}"), style="yellow")
+
+
+def _headline(report: ReportData) -> Iterator[RenderableType]:
+    overall = report.overall
+    accuracy, accuracy_interval, f1, f1_interval = words.scores(overall)
+    wilson = f"   Wilson {words.interval(overall.wilson)}" if overall.wilson else ""
+    yield Text()
+    yield Text(f"Accuracy  {accuracy}   95 % CI {accuracy_interval}{wilson}", style="bold")
+    yield Text(f"Micro-F1  {f1}   95 % CI {f1_interval}", style="bold")
+    if overall.open:
+        yield Text("Each from 'all open rows wrong' to 'all open rows right'.")
+
+
+def _families(report: ReportData) -> Iterator[RenderableType]:
+    table = _table("By task family", "rows", "acc", "95 % CI", "F1", "95 % CI")
+    for group in report.families:
+        table.add_row(_label(group.name), _rows(group), *words.scores(group))
+    yield Text()
+    yield table
+
+
+def _detection(found: Detection) -> Iterator[RenderableType]:
+    per_row = f", {found.boxes / found.rows:.2f} a row, at most {found.most_boxes}"
+    yield from _facts(
+        "Object detection beside accuracy",
+        (
+            ("Mean max-IoU", f"{words.share(found.mean_iou)} over {words.rows(found.rows)}"),
+            ("Boxes offered", f"{words.count(found.boxes)}{per_row}; true boxes {words.count(found.truths)}"),
+            ("No usable box", words.rows(found.no_boxes)),
+            (
+                "One-to-one F1",
+                f"{words.share(found.matched_f1.value)} at IoU 0.5, "
+                f"95 % CI {words.interval(found.matched_f1)}; many guesses lower it",
+            ),
+        ),
+    )
+
+
+def _strata(attributes: Sequence[Attribute], most: int | None) -> Iterator[RenderableType]:
+    alike = [attribute for attribute in attributes if len(attribute.groups) == 1]
+    for attribute in attributes:
+        if attribute in alike:
+            continue
+        shown = attribute.groups if most is None else _largest(attribute.groups, most)
+        title = f"By {line(words.attribute(attribute.name))}"
+        table = _table(title, "rows", "acc", "95 % CI", "F1")
+        for group in shown:
+            label = "(not given)" if group.name is None else group.name
+            table.add_row(_label(label), _rows(group), *words.scores(group)[:3])
+        yield Text()
+        yield table
+        if left := len(attribute.groups) - len(shown):
+            yield Text(f"and {words.count(left)} more, in the Markdown and JSON reports", style="dim")
+    if alike:
+        same = ", ".join(f"{attribute.name} {attribute.groups[0].name}" for attribute in alike)
+        yield Text(f"\nThe same in all rows: {line(same)}.")
+
+
+def _any_small(report: ReportData) -> bool:
+    groups = chain(report.families, *(attribute.groups for attribute in report.attributes))
+    return any(group.small for group in groups)
+
+
+def _largest(groups: Sequence[Group], most: int) -> Sequence[Group]:
+    """The first groups; one that would be left out alone is shown instead of announced."""
+    return groups if len(groups) <= most + 1 else groups[:most]
+
+
+def _losses(report: ReportData) -> Iterator[RenderableType]:
+    rows = report.rows
+    facts = [
+        (
+            "Selected",
+            f"{words.count(rows.selected)}: {words.count(rows.scored)} scored "
+            f"({words.count(rows.right)} right), {words.count(rows.failed)} failed, "
+            f"{words.count(rows.unjudged)} unjudged, {words.count(rows.pending)} pending",
+        ),
+        (
+            "Replies",
+            f"{words.count(rows.untagged)} untagged, {words.count(rows.truncated)} truncated, "
+            f"{words.count(rows.refused)} refused, {words.count(rows.empty)} empty",
+        ),
+    ]
+    if report.failure_kinds:
+        facts.append(("Failed rows", words.tally(report.failure_kinds)))
+    if report.failed_calls:
+        facts.append(("Failed calls", f"{words.tally(report.failed_calls)} (retried ones included)"))
+    if rows.scaled:
+        facts.append(("Images", f"{words.rows(rows.scaled)} with an image scaled down for the endpoint"))
+    yield from _facts("Rows", facts)
+
+
+def _spending(report: ReportData) -> Iterator[RenderableType]:
+    sides = [(label, spend) for label, spend in _sides(report) if spend.calls]
+    numbers = {name: [number(spend) for _, spend in sides] for name, number in _SPEND_COLUMNS.items()}
+    kept = {name: column for name, column in numbers.items() if any(column) or name in _ALWAYS}
+    table = _table("Calls", *kept, "cost", expand=False)
+    for place, (label, spend) in enumerate(sides):
+        cells = (words.count(column[place]) for column in kept.values())
+        table.add_row(label, *cells, words.cost(spend))
+    yield Text()
+    yield table if sides else Text("No calls yet.")
+    for label, spend in sides:
+        if spend.cost_unknown:
+            yield Text(
+                f"The price of {words.count(spend.cost_unknown)} of {words.count(spend.calls)} {label} calls "
+                "is not known; the cost leaves them out."
+            )
+        if spend.usage_unreported:
+            yield Text(f"{words.count(spend.usage_unreported)} {label} replies came without token counts.")
+    if report.shared_verdicts:
+        yield Text(f"{words.rows(report.shared_verdicts)} took the verdict of an identical judge prompt.")
+    clock = report.clock
+    sessions = f"{clock.sessions} session" + ("" if clock.sessions == 1 else "s")
+    yield Text(f"Time {words.duration(clock.wall_s)} in {sessions}, {words.rate(clock.rows_per_s)}.")
+
+
+_SPEND_COLUMNS: Mapping[str, Callable[[CallTotals], int]] = {
+    "calls": lambda spend: spend.calls,
+    "retries": lambda spend: spend.retries,
+    "429s": lambda spend: spend.rate_limited,
+    "input": lambda spend: spend.input_tokens,
+    "cached": lambda spend: spend.cached_tokens,
+    "output": lambda spend: spend.output_tokens,
+    "reasoning": lambda spend: spend.reasoning_tokens,
+}
+_ALWAYS = frozenset({"calls", "input", "output"})
+"""Columns that are shown also where they are all 0."""
+
+
+def _sides(report: ReportData) -> tuple[tuple[str, CallTotals], ...]:
+    return (("model", report.model_spend), ("judge", report.judge_spend))
+
+
+def _provenance(report: ReportData) -> Iterator[RenderableType]:
+    ran = report.ran
+    facts = [("Model", _party(ran.model))]
+    if ran.model.reported_models:
+        facts.append(("Reported as", words.tally(ran.model.reported_models)))
+    if ran.judge is None:
+        facts.append(("Judge", "none"))
+    else:
+        facts.append(("Judge", f"{_party(ran.judge)}; verdicts kept as {ran.judge.name}"))
+    prompts = {**ran.model.prompts, **(ran.judge.prompts if ran.judge else {})}
+    facts += [
+        ("Prompts", ", ".join(f"{name} {sha[:12]}" for name, sha in prompts.items()) or "none"),
+        ("Dataset", f"{ran.source}, {words.rows(report.rows.dataset)}, fingerprint {ran.fingerprint[:12]}"),
+        ("Package", f"mmbu-async {', '.join(ran.packages)}"),
+        ("Started", words.moment(ran.created_at)),
+    ]
+    yield from _facts("What was run", facts)
+
+
+def _conventions(report: ReportData) -> Iterator[RenderableType]:
+    yield Text("\nHow it is counted", style="bold")
+    yield Text(line(report.convention))
+    yield Text(
+        f"CI: {report.level:.0%} row bootstrap, {words.count(report.resamples)} resamples. "
+        "All rows alike give it no width; Wilson's interval keeps one."
+    )
+
+
+def _party(party: Party) -> str:
+    settings = ", ".join(f"{name} {words.setting(value)}" for name, value in party.settings.items())
+    where = f"{party.model} at {party.host or 'an unknown host'} ({party.endpoint})"
+    return f"{where}, {settings}" if settings else where
+
+
+def _facts(title: str, facts: Iterable[tuple[str, str]]) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts:
+        grid.add_row(Text(name), Text(line(value)))
+    yield Text(f"\n{title}", style="bold")
+    yield grid
+
+
+def _table(title: str, *columns: str, expand: bool = True) -> Table:
+    """No lines; the first column takes what room is left and wraps, the others are numbers."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, expand=expand, header_style="bold")
+    table.add_column(Text(title), overflow="fold", ratio=1 if expand else None)
+    for column in columns:
+        table.add_column(Text(column), justify="right", no_wrap=True, min_width=WIDTHS.get(column))
+    return table
+
+
+def _label(text: str | None) -> Text:
+    return Text(line(text or "(blank)"))
+
+
+def _rows(group: Group) -> str:
+    return words.count(group.n) + ("*" if group.small else " ")
