@@ -9,7 +9,15 @@ import orjson
 
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed, request_id
-from mmbu_async.endpoints.wire import MEDIA_TYPES, count_of, fields_of, parts_of
+from mmbu_async.endpoints.wire import (
+    MEDIA_TYPES,
+    count_of,
+    fields_of,
+    is_count,
+    parts_of,
+    table_of,
+    text_json,
+)
 from mmbu_async.model import Completion, Failure, Finish, Json, PreparedImage, Prompt, Usage
 
 API_VERSION = "2023-06-01"
@@ -50,10 +58,10 @@ class AnthropicMessages:
             },
         )
         if len(prompt.parts) == 1 and isinstance(prompt.parts[0], str):
-            content = orjson.dumps(prompt.parts[0])
+            content = text_json(prompt.parts[0])
         else:
             content = parts_of(prompt, images, _OPENING, b'"}}')
-        return b"".join((head, b',"messages":[{"role":"user","content":', content, b"}]}"))
+        return b"".join((head, b'"messages":[{"role":"user","content":', content, b"}]}"))
 
     def read(self, payload: Mapping[str, Json], headers: Headers, status: int) -> Completion | Failure:
         blocks = payload.get("content")
@@ -94,18 +102,18 @@ class AnthropicStream:
         kind = data.get("type") if isinstance(data, dict) else None
         if kind == "content_block_delta":
             delta = data.get("delta") or {}
-            text = delta.get("text") or ""
+            text = str(delta.get("text") or "")
             self.started = self.started or bool(text)
             self._text.append(text)
-            self._reasoning.append(delta.get("thinking") or "")
+            self._reasoning.append(str(delta.get("thinking") or ""))
         elif kind == "message_start":
             message = data.get("message") or {}
-            self._usage.update(message.get("usage") or {})
+            self._usage.update(table_of(message.get("usage")))
             self._model = str(message.get("model") or "")
             self._id = str(message.get("id") or "")
         elif kind == "message_delta":
             self._reason = str((data.get("delta") or {}).get("stop_reason") or self._reason)
-            self._usage.update(data.get("usage") or {})
+            self._usage.update(table_of(data.get("usage")))
         elif kind == "message_stop":
             self._stopped = True
         elif kind == "error":
@@ -149,13 +157,14 @@ def _completion(
 
 def _usage(usage: Json) -> Usage:
     """Anthropic counts cached input apart from `input_tokens`; ours includes it."""
-    if not isinstance(usage, dict) or not usage:
+    counts = table_of(usage)
+    if not (is_count(counts.get("input_tokens")) and is_count(counts.get("output_tokens"))):
         return Usage(reported=False)
-    read = count_of(usage.get("cache_read_input_tokens"))
-    written = count_of(usage.get("cache_creation_input_tokens"))
+    read = count_of(counts.get("cache_read_input_tokens"))
+    written = count_of(counts.get("cache_creation_input_tokens"))
     return Usage(
-        input_tokens=count_of(usage.get("input_tokens")) + read + written,
-        output_tokens=count_of(usage.get("output_tokens")),
+        input_tokens=count_of(counts.get("input_tokens")) + read + written,
+        output_tokens=count_of(counts.get("output_tokens")),
         cached_tokens=read,
         cache_write_tokens=written,
     )

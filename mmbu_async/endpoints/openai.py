@@ -9,7 +9,16 @@ import orjson
 
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed, request_id
-from mmbu_async.endpoints.wire import MEDIA_TYPES, count_of, fields_of, parts_of, text_of
+from mmbu_async.endpoints.wire import (
+    MEDIA_TYPES,
+    count_of,
+    fields_of,
+    is_count,
+    parts_of,
+    table_of,
+    text_json,
+    text_of,
+)
 from mmbu_async.model import Completion, Failure, Finish, Json, PreparedImage, Prompt, Usage
 
 _FINISHES: Mapping[str, Finish] = {
@@ -49,21 +58,25 @@ class OpenAIChat:
             },
         )
         system = (
-            b'{"role":"system","content":' + orjson.dumps(prompt.system) + b"},"
+            b'{"role":"system","content":' + text_json(prompt.system) + b"},"
             if prompt.system is not None
             else b""
         )
         if len(prompt.parts) == 1 and isinstance(prompt.parts[0], str):
-            content = orjson.dumps(prompt.parts[0])
+            content = text_json(prompt.parts[0])
         else:
             content = parts_of(prompt, images, _OPENING, b'"}}')
-        return b"".join((head, b',"messages":[', system, b'{"role":"user","content":', content, b"}]}"))
+        return b"".join((head, b'"messages":[', system, b'{"role":"user","content":', content, b"}]}"))
 
     def read(self, payload: Mapping[str, Json], headers: Headers, status: int) -> Completion | Failure:
         choices = payload.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return malformed("the reply has no choices", headers, status)
         choice = choices[0]
+        # OpenRouter puts what went wrong at the model's host here, under status 200.
+        if choice.get("error"):
+            failure = failure_in_ok_body({"error": choice["error"]}, headers, status)
+            return failure or malformed("the reply's first choice is an error", headers, status)
         message = choice.get("message")
         if not isinstance(message, dict):
             return malformed("the reply's first choice has no message", headers, status)
@@ -94,6 +107,7 @@ class OpenAIStream:
         self._model = ""
         self._id = ""
         self._done = False
+        self._chosen = False
         self._error: Mapping[str, Any] | None = None
 
     def feed(self, event: bytes) -> None:
@@ -110,6 +124,13 @@ class OpenAIStream:
         self._model = self._model or str(chunk.get("model") or "")
         self._id = self._id or str(chunk.get("id") or "")
         for choice in chunk.get("choices") or ():
+            if choice.get("error"):
+                self._error = choice
+                return
+            self._chosen = True
+            if choice.get("index"):
+                # With `n` in the params there are several; as without streaming, the first is the reply.
+                continue
             delta = choice.get("delta") or {}
             text = text_of(delta.get("content"))
             self.started = self.started or bool(text)
@@ -124,6 +145,8 @@ class OpenAIStream:
             return failure or malformed("the stream held an error", headers, status)
         if not self._finish and not self._done:
             return malformed("the stream ended before the reply did", headers, status)
+        if not self._chosen:
+            return malformed("the reply has no choices", headers, status)
         return _completion(
             text="".join(self._text),
             refusal="".join(self._refusal),
@@ -153,13 +176,14 @@ def _completion(
 
 
 def _usage(usage: Json) -> Usage:
-    if not isinstance(usage, dict) or not usage:
+    counts = table_of(usage)
+    if not (is_count(counts.get("prompt_tokens")) and is_count(counts.get("completion_tokens"))):
         return Usage(reported=False)
-    output_details = usage.get("completion_tokens_details") or {}
-    input_details = usage.get("prompt_tokens_details") or {}
+    output_details = table_of(counts.get("completion_tokens_details"))
+    input_details = table_of(counts.get("prompt_tokens_details"))
     return Usage(
-        input_tokens=count_of(usage.get("prompt_tokens")),
-        output_tokens=count_of(usage.get("completion_tokens")),
+        input_tokens=count_of(counts.get("prompt_tokens")),
+        output_tokens=count_of(counts.get("completion_tokens")),
         reasoning_tokens=count_of(output_details.get("reasoning_tokens")),
         cached_tokens=count_of(input_details.get("cached_tokens")),
     )

@@ -64,13 +64,21 @@ def read_response(wire: WireFormat, status: int, headers: Headers, body: bytes) 
 
 
 def fields_of(settings: CallSettings, fields: Mapping[str, Json]) -> bytes:
-    """The JSON of a request's plain fields, its closing brace taken off, ready for more to be appended.
+    """The JSON of a request's plain fields, closing brace off and comma on, ready for one more field.
 
     `params` come last and win; a null there removes the field.
     """
-    merged = {key: value for key, value in fields.items() if value is not None}
-    merged.update(settings.params)
-    return orjson.dumps({key: value for key, value in merged.items() if value is not None})[:-1]
+    merged = {**fields, **settings.params}
+    head = orjson.dumps({key: value for key, value in merged.items() if value is not None})[:-1]
+    return head + b"," if len(head) > 1 else head
+
+
+def text_json(text: str) -> bytes:
+    """A JSON string. Half a surrogate pair, which a damaged dataset can hold, is sent as `?`."""
+    try:
+        return orjson.dumps(text)
+    except TypeError:
+        return orjson.dumps(text.encode("utf-8", "replace").decode())
 
 
 def parts_of(
@@ -85,24 +93,37 @@ def parts_of(
             image = images[part.index]
             pieces += (opening[image.media_type], pybase64.b64encode(image.data), closing)
         else:
-            pieces.append(orjson.dumps({"type": "text", "text": part}))
+            pieces.append(b'{"type":"text","text":' + text_json(part) + b"}")
     pieces.append(b"]")
     return b"".join(pieces)
 
 
+_TEXT_PARTS = ("text", "output_text")
+_MOST_TOKENS = 2**53
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def text_of(value: Json) -> str:
-    """Reply text that arrives as a string, null, or a list of text parts."""
+    """Reply text that arrives as a string, null, or a list of parts, of which some may be reasoning."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        texts = (part.get("text") for part in value if isinstance(part, dict))
+        parts = (part for part in value if isinstance(part, dict))
+        texts = (part.get("text") for part in parts if part.get("type", "text") in _TEXT_PARTS)
         return "".join(text for text in texts if isinstance(text, str))
     return ""
 
 
 def count_of(value: Json) -> int:
     """A token count, or 0 for whatever else stands there."""
-    return value if isinstance(value, int) and value >= 0 else 0
+    return int(value) if is_count(value) else 0
+
+
+def is_count(value: Json) -> bool:
+    """Servers in JavaScript may write 12.0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
+
+
+def table_of(value: Json) -> Mapping[str, Json]:
+    """A JSON object, or an empty one for whatever else stands there: a reply is not thrown away for that."""
+    return value if isinstance(value, dict) else {}
