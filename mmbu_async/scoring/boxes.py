@@ -100,9 +100,7 @@ def _groups(tokens: Iterable[str], *, bare: bool) -> Iterator[tuple[str, list[st
         elif token in _OPENS:
             outside = None
             bracket, content = stack.pop() if stack else ("", None)
-            if bracket != _OPENS[token]:
-                stack.clear()  # brackets that cross: nothing around them is a complete group
-            elif content is not None:
+            if content is not None and bracket == _OPENS[token]:
                 yield bracket, content
         elif stack:
             content = stack[-1][1]

@@ -38,10 +38,9 @@ class HubDataset:
         columns = [key for key, kind in table.features.items() if isinstance(kind, datasets.Image)]
         if not columns:
             raise DataError(f"{name}: has no image column; name a dataset with images.")
-        for column in columns:
-            table = table.cast_column(column, datasets.Image(decode=False))
         self._table = table
         self._columns = columns
+        # As Arrow, not as Python: images are neither decoded nor copied.
         self._images = table.select_columns(columns[:1]).with_format("arrow")
         self.description = f"{name}, split {split}"
         self.stamp = str(table._fingerprint)

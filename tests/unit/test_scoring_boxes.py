@@ -85,6 +85,8 @@ def test_forms_that_only_a_tag_makes_plain(text: str) -> None:
         "x: 10, y: 20, width: 30, height: 40, and so on",
         "box x: 10, y: 20, width: 30, height: 40",
         "[10, 20, [30, 40]]",
+        "[10, 20, 30, 40, [5]]",
+        "[10, 20, (30], 40)",
         "[10, 20, 30, 40)",
         "[10, 20, 30, 40",
         "[1_0, 20, 30, 40]",

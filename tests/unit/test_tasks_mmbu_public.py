@@ -119,6 +119,20 @@ def test_prompt_hashes_are_of_what_is_sent() -> None:
             "concise class label",
         ),
         ("classification", "single_answer", "classification or counting", FAMILIES[3], "concise class label"),
+        (
+            "classification from segmentation | a",
+            "multi_label",
+            "from segmentation",
+            FAMILIES[3],
+            "or\nlabels",
+        ),
+        (
+            "counting | a (segmentation)",
+            "single_answer",
+            "classification or counting",
+            FAMILIES[4],
+            "concise",
+        ),
         ("counting | a", "single_answer", "classification or counting", FAMILIES[4], "concise class label"),
         ("Counting | a", "single_answer", "classification or counting", FAMILIES[4], "concise class label"),
     ],
@@ -323,12 +337,20 @@ def test_one_half_is_correct_and_a_hair_less_is_not(benchmark: MmbuPublic) -> No
     assert less.detail["max_iou"] < 0.5
 
 
-def test_a_scaled_image_has_its_boxes_scaled_back(benchmark: MmbuPublic) -> None:
-    scale = 1568 / 4704  # one third: no float
-    found = score(benchmark, "[0, 0, 1, 1]", **DETECTION | {"answer": "[0, 0, 3, 6]"}, image_scale=scale)
+@pytest.mark.parametrize(
+    ("sent", "original"), [(1568, 4704), (1000, 3001), (1568, 5001), (7, 10), (999, 1000)]
+)
+def test_a_scaled_image_has_its_boxes_scaled_back(benchmark: MmbuPublic, sent: int, original: int) -> None:
+    """The box that fills the scaled image fills the original: exactly half of a truth twice as high."""
+    scale = sent / original
+    truth = {"answer": f"[0, 0, {original}, {2 * original}]"}
+    found = score(benchmark, f"[0, 0, {sent}, {sent}]", **DETECTION | truth, image_scale=scale)
     assert found.correct
-    assert found.detail["predicted"][0] == pytest.approx([0, 0, 3, 3])
+    assert found.detail["predicted"][0] == pytest.approx([0, 0, original, original])
     assert found.detail["image_scale"] == scale
+
+
+def test_an_image_sent_as_it_is_has_no_scale_in_its_score(benchmark: MmbuPublic) -> None:
     assert "image_scale" not in score(benchmark, "[0, 0, 1, 1]", **DETECTION).detail
 
 
