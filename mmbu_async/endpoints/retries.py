@@ -14,6 +14,10 @@ import tenacity
 
 from mmbu_async.model import TRANSIENT_KINDS, Completion, Failure, FailureKind, RetryDecision
 
+SHORTEST_ASKED_S = 0.1
+"""A shorter Retry-After (`0` is in use) says no more than none: without backing off, and without using up
+attempts, a row would be sent again and again as fast as the network goes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
@@ -35,11 +39,13 @@ def decide(outcome: Completion | Failure, counted: int, policy: RetryPolicy, ran
     if isinstance(outcome, Completion) or outcome.kind not in TRANSIENT_KINDS:
         return RetryDecision(again=False)
     limited = outcome.kind is FailureKind.RATE_LIMIT
-    if outcome.retry_after_s is not None:
-        wait = outcome.retry_after_s * random.uniform(1.0, 1.1)
+    asked = outcome.retry_after_s or 0.0
+    if asked >= SHORTEST_ASKED_S:
+        wait = asked * random.uniform(1.0, 1.1)
         return RetryDecision(again=True, wait_s=wait, rate_limited=limited, counts=not limited)
     bound = min(policy.longest_s, policy.base_s * 2 ** min(counted - 1, 30))
-    return RetryDecision(again=True, wait_s=random.uniform(0.0, bound), rate_limited=limited)
+    wait = max(asked, random.uniform(0.0, bound))
+    return RetryDecision(again=True, wait_s=wait, rate_limited=limited)
 
 
 async def with_retries(
