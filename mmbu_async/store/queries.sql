@@ -317,6 +317,9 @@ UPDATE run SET scored_at = :now, scored_version = :version WHERE id = :run;
 -- ---------------------------------------------------------------- rows for reports
 -- Three reads a page, over the same span of keys: the rows, their calls, their verdicts.
 
+-- name: columns
+SELECT DISTINCT key FROM sample, json_each(sample.fields) WHERE dataset_id = :dataset ORDER BY key;
+
 -- name: outcome_page
 SELECT selection.sample_id, family, strata, call.kind, call.model, call.image_scale,
     score.status, score.correct, score.tp, score.fp, score.fn, score.how, score.answer, score.detail,

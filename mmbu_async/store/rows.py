@@ -48,7 +48,8 @@ class RowRecord:
     sample: Sample
     family: str
     status: Status
-    """That of the score. Without one: FAILED where the row was given up, else PENDING."""
+    """That of the score. Without one: UNJUDGED where there is a reply, FAILED where the row was given up,
+    else PENDING."""
     completion: Completion | None
     timing: Timing | None
     """Of the exchange that gave the reply."""
@@ -83,11 +84,11 @@ class RowDetail:
     """In the order in which they were stored."""
 
 
-def rows(connection: sqlite3.Connection, run_id: int) -> Iterator[RowRecord]:
+def details(connection: sqlite3.Connection, run_id: int) -> Iterator[RowDetail]:
     """The selected rows in order of position."""
     after = 0
     while page := _page(connection, run_id, after, ROWS_A_PAGE):
-        yield from (detail.record for detail in page)
+        yield from page
         after = page[-1].record.key
 
 
@@ -135,12 +136,11 @@ def _detail(head: Sequence[Any], calls: list[StoredCall], verdicts: Mapping[str,
     reply = next((call for call in own if isinstance(call.attempt.outcome, Completion)), None)
     shown = reply or (own[-1] if own else None)
     outcome = shown.attempt.outcome if shown else None
-    given_up = reply is None and any(call.final for call in own)
     record = RowRecord(
         key=head[0],
         sample=sample,
         family=family,
-        status=score.status if score else Status.FAILED if given_up else Status.PENDING,
+        status=score.status if score else _status_unscored(own),
         completion=outcome if isinstance(outcome, Completion) else None,
         timing=reply.attempt.timing if reply else None,
         failure=outcome if isinstance(outcome, Failure) else None,
@@ -158,6 +158,12 @@ def _detail(head: Sequence[Any], calls: list[StoredCall], verdicts: Mapping[str,
         verdicts=verdicts,
     )
     return RowDetail(record=record, calls=tuple(calls))
+
+
+def _status_unscored(own: Sequence[StoredCall]) -> Status:
+    if any(isinstance(call.attempt.outcome, Completion) for call in own):
+        return Status.UNJUDGED
+    return Status.FAILED if any(call.final for call in own) else Status.PENDING
 
 
 def _score_from(values: Sequence[Any]) -> tuple[Answer | None, Score | None]:

@@ -265,8 +265,19 @@ class Store:
 
     def rows(self, run_id: int) -> Iterator[RowRecord]:
         """Everything known of each selected row, in order of position, streamed."""
+        for detail in self.details(run_id):
+            yield detail.record
+
+    def details(self, run_id: int) -> Iterator[RowDetail]:
+        """The same, with every exchange about each row."""
         with self._named():
-            yield from rows.rows(self._connection, run_id)
+            yield from rows.details(self._connection, run_id)
+
+    def columns(self, dataset_id: int) -> list[str]:
+        """The names that the dataset's rows give to their columns, any row's."""
+        with self._named():
+            found = self._connection.execute(query("columns"), {"dataset": dataset_id})
+            return [name for (name,) in found]
 
     def outcomes(self, run_id: int) -> Iterator[Outcome]:
         """How each selected row came out, in order of position, streamed; some ten times faster than
