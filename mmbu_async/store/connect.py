@@ -7,11 +7,11 @@ package as named errors whose sentence holds the file.
 
 from __future__ import annotations
 
-import os
+import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -118,23 +118,18 @@ class AsyncConnection(aiosqlite.Connection):
     """
 
     @classmethod
-    def to(
-        cls,
-        path: Path,
-        *,
-        synchronous: Synchronous = "full",
-        busy_timeout_s: float = BUSY_TIMEOUT_S,
-    ) -> Self:
-        """A connection, opened by `async with`, to a store that exists."""
-
-        def connector() -> sqlite3.Connection:
-            return connect(path, create=False, synchronous=synchronous, busy_timeout_s=busy_timeout_s)
-
-        return cls(connector, iter_chunk_size=64)
-
-    async def __aenter__(self) -> Self:
-        await super().__aenter__()
-        return self
+    @asynccontextmanager
+    async def open(
+        cls, path: Path, *, synchronous: Synchronous = "full", busy_timeout_s: float = BUSY_TIMEOUT_S
+    ) -> AsyncIterator[Self]:
+        """A connection to a store that exists."""
+        # Opened outside of aiosqlite: where its own opening fails, its thread may outlive the event loop.
+        inner = await asyncio.to_thread(
+            connect, path, create=False, synchronous=synchronous, busy_timeout_s=busy_timeout_s
+        )
+        connection = cls(lambda: inner, iter_chunk_size=64)
+        async with connection:
+            yield connection
 
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """What `function` returns, run on the connection's thread."""
@@ -214,9 +209,3 @@ _MAY_NOT_GROW = frozenset({sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMS
 def _primary(error: sqlite3.Error) -> int:
     """SQLite's error code without its extension; 0 where the error is not SQLite's own."""
     return cast(int, getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def file_size(path: Path) -> int:
-    """Bytes on disk, write-ahead log included."""
-    log = Path(f"{os.fspath(path)}-wal")
-    return sum(part.stat().st_size for part in (path, log) if part.exists())

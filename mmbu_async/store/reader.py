@@ -44,7 +44,7 @@ class Reader:
     async def open(cls, path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> AsyncIterator[Self]:
         """Open a store that exists."""
 
-        async with AsyncConnection.to(path, busy_timeout_s=busy_timeout_s) as connection:
+        async with AsyncConnection.open(path, busy_timeout_s=busy_timeout_s) as connection:
             yield cls(connection, path)
 
     async def pending(

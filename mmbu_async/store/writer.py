@@ -46,7 +46,7 @@ class Writer:
         """Open a store that exists. On the way out everything posted is written first; where the writer has
         failed its error is raised then, unless another one is already under way."""
 
-        opening = AsyncConnection.to(path, synchronous=synchronous, busy_timeout_s=busy_timeout_s)
+        opening = AsyncConnection.open(path, synchronous=synchronous, busy_timeout_s=busy_timeout_s)
         async with opening as connection:
             writer = cls(connection, path)
             task = asyncio.create_task(writer._run(), name="store writer")
