@@ -24,7 +24,13 @@ from mmbu_async.endpoints.openai import OpenAIChat
 from mmbu_async.endpoints.prices import Price
 from mmbu_async.endpoints.retries import RetryPolicy, with_retries
 from mmbu_async.endpoints.sse import events
-from mmbu_async.endpoints.transport import AiohttpTransport, Timeouts, Transport, TransportError
+from mmbu_async.endpoints.transport import (
+    AiohttpTransport,
+    Timeouts,
+    Transport,
+    TransportError,
+    environment_proxy,
+)
 from mmbu_async.endpoints.wire import StreamParser, WireFormat, read_response
 from mmbu_async.model import (
     Attempt,
@@ -101,7 +107,7 @@ class EndpointClient:
             timeouts = Timeouts(
                 total=settings.timeout, connect=settings.connect_timeout, idle=settings.idle_timeout
             )
-            own = AiohttpTransport(timeouts)
+            own = AiohttpTransport(timeouts, environment_proxy(settings.url))
             self._transport: Transport = own
             await self._stack.enter_async_context(own)
         else:
