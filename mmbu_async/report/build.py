@@ -125,7 +125,7 @@ class Census:
             self.models[row.model] += 1
             self._finish[row.finish] += 1
         if row.failure is not None:
-            self.failures[row.failure] += 1
+            self.failures[row.failure.value] += 1
 
     def row_counts(self, dataset: int) -> RowCounts:
         return RowCounts(

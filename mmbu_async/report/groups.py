@@ -85,7 +85,7 @@ class Tally:
         """One row: its outcome, or None where it is open. A value named twice counts once."""
         code = self._codes.setdefault(outcome, len(self._codes))
         self._families[family][code] += 1
-        self._having[tuple(strata)][code] += 1
+        self._having[tuple([name for name, values in strata.items() if values])][code] += 1
         for attribute, values in strata.items():
             groups = self._values[attribute]
             for value in values if len(values) == 1 else dict.fromkeys(values):

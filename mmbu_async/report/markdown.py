@@ -47,8 +47,9 @@ def _scores(report: ReportData) -> str:
         text += "\nTwo numbers in place of a score: open rows all wrong, and all right.\n"
     if report.overall.n:
         text += (
-            f"\nIntervals ({report.level:.0%}): row bootstrap, {words.count(report.resamples)} resamples; "
-            "Wilson's of the accuracy, which keeps a width where all rows are alike.\n"
+            f"\nIntervals ({words.percent(report.level)}): row bootstrap, "
+            f"{words.count(report.resamples)} resamples; Wilson's of the accuracy, which keeps a width "
+            "where all rows are alike.\n"
         )
     return f"{text}\n{report.convention}\n"
 

@@ -214,7 +214,7 @@ def _conventions(report: ReportData) -> Iterator[RenderableType]:
     yield Text("\nHow it is counted", style="bold")
     yield Text(line(report.convention))
     yield Text(
-        f"CI: {report.level:.0%} row bootstrap, {words.count(report.resamples)} resamples. "
+        f"CI: {words.percent(report.level)} row bootstrap, {words.count(report.resamples)} resamples. "
         "All rows alike give it no width; Wilson's interval keeps one."
     )
 

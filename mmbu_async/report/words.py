@@ -27,6 +27,10 @@ def share(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
+def percent(value: float) -> str:
+    return f"{value:.0%}".replace("%", " %")
+
+
 def span(low: float | None, high: float | None) -> str:
     return NONE if low is None or high is None else f"{low:.3f}–{high:.3f}"
 

@@ -1,0 +1,111 @@
+"""One row a sample with everything known of it, as JSON Lines, CSV or Parquet; streamed, whole or not at all.
+
+All three hold UTF-8 text as it is, NUL and direction marks included, but for one thing: in CSV a NUL becomes
+U+2400, since many readers stop at NUL. Also in CSV, a text that a spreadsheet would run as a formula (it
+begins with = + - @, their full-width forms, a tab or a line end, and is no number) gets a `'` before it.
+Lists and mappings are nested in JSON Lines, JSON texts in CSV and Parquet, but options and images, which are
+lists in Parquet. The dataset's own columns are `fields` in JSON Lines, `data.NAME` elsewhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import orjson
+
+from mmbu_async.errors import ConfigError, StoreFullError
+from mmbu_async.model import Json
+from mmbu_async.report.parquet import write_parquet
+from mmbu_async.report.plain import csv_cell
+from mmbu_async.report.records import DATA, record
+from mmbu_async.store import RunRecord, Store
+
+Form = Literal["jsonl", "csv", "parquet"]
+ENDINGS: Mapping[str, Form] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+
+Records = Iterable[dict[str, Json]]
+
+
+def export(store: Store, run: RunRecord, path: Path, *, form: Form | None = None) -> int:
+    """Write the run's rows to `path`, in the format that its ending names; returns how many.
+
+    Goes to a file beside it first, which takes its place at the end: a broken export leaves nothing half.
+    Raises ConfigError where the ending or the place is no good, StoreFullError where the disk is full.
+    """
+    chosen = form or ENDINGS.get(path.suffix.lower())
+    if chosen is None:
+        known = ", ".join(ENDINGS)
+        raise ConfigError(f"{path}: its ending names no export format; choose one of {known}.")
+    judge = run.judge.name if run.judge else None
+    records = (record(detail, run.name, judge) for detail in store.details(run.id))
+    columns = () if chosen == "jsonl" else store.columns(run.dataset.id)
+    part = path.with_name(path.name + ".part")
+    try:
+        count = _WRITERS[chosen](records, part, columns)
+        part.replace(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StoreFullError(f"{path}: the disk is full; make room or export to another one.") from None
+        reason = error.strerror or error
+        raise ConfigError(f"{path}: cannot be written ({reason}); choose another place.") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def _write_jsonl(records: Records, path: Path, columns: Sequence[str]) -> int:
+    count = 0
+    with path.open("wb") as file:
+        for one in records:
+            file.write(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE))
+            count += 1
+    return count
+
+
+def _write_csv(records: Records, path: Path, columns: Sequence[str]) -> int:
+    """The header comes from the first record; a run without rows has an empty file."""
+    count = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        for one in flat(records, columns):
+            if count == 0:
+                writer.writerow([csv_cell(name) for name in one])
+            writer.writerow([_cell(value) for value in one.values()])
+            count += 1
+    return count
+
+
+def _write_parquet(records: Records, path: Path, columns: Sequence[str]) -> int:
+    return write_parquet(flat(records, columns), path, [DATA + name for name in columns])
+
+
+_WRITERS: Mapping[Form, Callable[[Records, Path, Sequence[str]], int]] = {
+    "jsonl": _write_jsonl,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+}
+
+
+def flat(records: Records, columns: Sequence[str]) -> Iterator[dict[str, Json]]:
+    """The dataset's columns as columns of their own, the same ones in every record."""
+    for one in records:
+        fields = one.pop("fields")
+        yield one | {DATA + name: fields.get(name) for name in columns}
+
+
+def _cell(value: Json) -> Json:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return csv_cell(value)
+        case int() | float():
+            return value
+        case _:
+            return orjson.dumps(value).decode()

@@ -1,0 +1,92 @@
+"""Where runs stand: a table of all, or one in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mmbu_async.report import words
+from mmbu_async.report.plain import line
+from mmbu_async.store import RunCounts, RunRecord, RunTotals
+
+
+def print_runs(runs: Sequence[tuple[RunRecord, RunCounts]], console: Console) -> None:
+    """One line a run, in the order given."""
+    if not runs:
+        console.print(Text("The store has no runs yet; `mmbu run` makes one."))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in ("run", "model"):
+        table.add_column(column, overflow="fold")
+    for column in ("rows", "scored", "failed", "unjudged", "pending"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("started", no_wrap=True)
+    for run, counts in runs:
+        numbers = (counts.selected, counts.scored, counts.failed, _unscored(counts), counts.pending)
+        table.add_row(
+            Text(line(run.name)),
+            Text(line(run.model)),
+            *(words.count(number) for number in numbers),
+            words.moment(run.created_at).split()[0],
+        )
+    console.print(table)
+
+
+def print_status(run: RunRecord, counts: RunCounts, totals: RunTotals, console: Console) -> None:
+    """One run: rows, sessions, money, and the command that goes on."""
+    judge = run.judge.name if run.judge else "none"
+    console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}, judge {judge}"), style="bold"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in _facts(run, counts, totals):
+        grid.add_row(Text(name), Text(line(value)))
+    console.print(grid)
+
+
+def _facts(run: RunRecord, counts: RunCounts, totals: RunTotals) -> list[tuple[str, str]]:
+    facts = [
+        ("Rows", f"{words.count(counts.selected)} of the dataset's {words.count(run.dataset.rows)}"),
+        (
+            "Replies",
+            f"{words.count(counts.completed)}, {words.count(counts.failed)} failed, "
+            f"{words.count(counts.pending)} pending",
+        ),
+        ("Scored", f"{words.count(counts.scored)}, {words.count(_unscored(counts))} unjudged"),
+        ("Model", _side(totals, judge=False)),
+        ("Judge", _side(totals, judge=True)),
+    ]
+    for session in totals.sessions:
+        ended = session.ended or "at work, or ended without a word"
+        lasted = "" if session.wall_s is None else f", {words.duration(session.wall_s)}"
+        facts.append((session.kind.capitalize(), f"{words.moment(session.started_at)}{lasted}, {ended}"))
+    if advice := _next(run, counts):
+        facts.append(("Next", advice))
+    return facts
+
+
+def _side(totals: RunTotals, *, judge: bool) -> str:
+    spend = totals.judge if judge else totals.infer
+    if not spend.calls:
+        return "no calls"
+    return (
+        f"{words.count(spend.calls)} calls, {words.count(spend.retries)} retries, "
+        f"{words.count(spend.rate_limited)} 429s, {words.count(spend.input_tokens)} tokens in, "
+        f"{words.count(spend.output_tokens)} out, {words.cost(spend)}"
+    )
+
+
+def _unscored(counts: RunCounts) -> int:
+    """Rows with a reply and no score."""
+    return max(0, counts.completed - counts.scored)
+
+
+def _next(run: RunRecord, counts: RunCounts) -> str:
+    if counts.pending or counts.failed:
+        return f"mmbu resume {run.name}"
+    if _unscored(counts):
+        return f"mmbu rejudge {run.name}"
+    return ""
