@@ -22,6 +22,10 @@ from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
 from mmbu_async.version import VERSION
 
 
+SHOWN_ROWS = 10
+"""Changed rows that an error names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """How a benchmark's rows are asked, read, judged and scored. Needs no data."""
@@ -100,6 +104,7 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
     names = {run.name for run in store.runs()}
     if name in names and not new_run:
         run = store.run(name)
+        _check_content(store, run, dataset)
         _check_same(run, identity, judge_identity(config.judge, bench.rules.judge_prompt_sha256))
         return run
     if name in names:
@@ -171,6 +176,20 @@ def leased(store: Store, run: RunRecord, owner: LeaseOwner) -> Iterator[None]:
         yield
     finally:
         store.release_lease(run.id, owner)
+
+
+def _check_content(store: Store, run: RunRecord, dataset: DatasetRecord) -> None:
+    if dataset.id == run.dataset.id:
+        return
+    rows = store.changed_rows(run.dataset.id, dataset.id)
+    listed = ", ".join(rows[:SHOWN_ROWS]) + (
+        f" and {len(rows) - SHOWN_ROWS:,} more" if len(rows) > SHOWN_ROWS else ""
+    )
+    raise RunChangedError(
+        f"run '{run.name}' was made with other dataset content than {dataset.source} has now (rows {listed}): "
+        "put the earlier data back to continue it, or use --new-run to start another.",
+        tuple(f"dataset row {row}" for row in rows),
+    )
 
 
 def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:

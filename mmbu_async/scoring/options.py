@@ -66,7 +66,7 @@ def _from_text(text: str) -> tuple[str, ...]:
     found = read_list(text)
     if found is not None:
         return tuple(_option(item) for item in found)
-    if text.startswith("[") and text.endswith("]"):
+    if text.startswith("[") and (text.endswith("]") or text[1:].lstrip()[:1] in ("'", '"')):
         raise ValueError("looks like a list, but is neither JSON nor a Python literal")
     return tuple(line.strip() for line in _LINE_END.split(text) if line.strip())
 

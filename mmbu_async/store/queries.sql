@@ -45,6 +45,15 @@ WHERE benchmark = :benchmark AND (:stamp IS NULL OR stamp = :stamp)
     AND (:fingerprint IS NULL OR fingerprint = :fingerprint)
 ORDER BY id DESC LIMIT 1;
 
+-- name: changed_rows
+SELECT row_id FROM (
+    SELECT row_id, position, question, answer, options, route, images, fields FROM sample
+    WHERE dataset_id IN (:one, :other)
+)
+GROUP BY row_id, question, answer, options, route, images, fields
+HAVING count(*) = 1
+ORDER BY min(position);
+
 -- name: insert_dataset
 INSERT INTO dataset (benchmark, source, stamp, fingerprint, rows, first_key, created_at)
 VALUES (:benchmark, :source, :stamp, :fingerprint, :rows,
@@ -370,4 +379,4 @@ ORDER BY call.sample_id, call.id;
 SELECT verdict.sample_id, judge.name, verdict.correct, verdict.reply
 FROM verdict JOIN judge ON judge.id = verdict.judge_id
 WHERE verdict.run_id = :run AND verdict.sample_id BETWEEN :first AND :last
-ORDER BY verdict.sample_id, judge.id;
+ORDER BY verdict.sample_id, verdict.judge_id;

@@ -92,6 +92,12 @@ class Store:
         with self._named():
             return datasets.register(self._connection, benchmark, source, stamp, samples, now)
 
+    def changed_rows(self, one: int, other: int) -> list[str]:
+        """Ids of rows that are not the same in two datasets, or in one of them only."""
+        with self._named():
+            found = self._connection.execute(query("changed_rows"), {"one": one, "other": other})
+            return list(dict.fromkeys(row_id for (row_id,) in found))
+
     # ------------------------------------------------------------ runs
 
     def create_run(
