@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mmbu_async.api import RunResult, evaluate, evaluate_sync
     from mmbu_async.config import JudgeConfig, RunConfig
     from mmbu_async.errors import MmbuError
-    from mmbu_async.version import VERSION as __version__
+
+    __version__: str
 
 __all__ = [
     "JudgeConfig",

@@ -39,8 +39,9 @@ from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.selecting import keeper
 from mmbu_async.pipeline.working import Work, Worker
 from mmbu_async.report import ReportData, build_report
+from mmbu_async.report import export as write_export
 from mmbu_async.sources import samples
-from mmbu_async.store import RowDetail, RowRecord, RunCounts, RunRecord, Store
+from mmbu_async.store import RowDetail, RowRecord, RunCounts, RunRecord, RunTotals, Store
 from mmbu_async.version import VERSION
 
 T = TypeVar("T")
@@ -205,18 +206,33 @@ def show(run: str, row_id: str, *, store: Path = Path("mmbu.sqlite")) -> Shown:
         return Shown(detail=detail, prompts=texts)
 
 
+def export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite")) -> int:
+    """Write every selected row, one row a sample, with everything known of it; returns how many.
+
+    The ending of `out` says the format: .jsonl, .csv or .parquet.
+    """
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        _bring_up_to_date(opened, found, store)
+        return write_export(opened, found, out)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """One run in a list of runs."""
+    """Where a run stands, and what it has taken so far."""
 
     run: RunRecord
     counts: RunCounts
+    totals: RunTotals
 
 
-def status(*, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
-    """All runs of a store, oldest first, with where they stand."""
+def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
+    """Where a run stands, or all runs of a store, oldest first."""
     with open_existing(store) as opened:
-        return [RunStatus(run=run, counts=opened.counts(run.id)) for run in opened.runs()]
+        found = opened.runs() if run is None else [opened.run(run)]
+        return [
+            RunStatus(run=one, counts=opened.counts(one.id), totals=opened.totals(one.id)) for one in found
+        ]
 
 
 def dry_run(config: RunConfig) -> DryRun:

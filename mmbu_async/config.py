@@ -62,7 +62,7 @@ class CallSettings(BaseModel):
     params: dict[str, Json] = Field(default_factory=dict)
     """Passed through into the request body as they are; a null removes a field that we would send."""
     stream: bool = False
-    """Ask for a streamed reply: some servers cut long replies otherwise, and time to first token is measured."""
+    """Ask for a streamed reply: some servers cut long ones otherwise; time to first token is measured."""
     timeout: float = Field(default=600.0, gt=0)
     """Seconds for one attempt, first byte sent to last byte received."""
     connect_timeout: float = Field(default=15.0, gt=0)

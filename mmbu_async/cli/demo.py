@@ -21,14 +21,14 @@ _LATENCY = Latency.parse("lognormal:0.15,0.4")
 
 
 def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
-    """Draw data, serve model and judge, run, report. A second demo in the same folder goes on with the first."""
+    """Draw data, serve model and judge, run, report. A second demo in the folder goes on with the first."""
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     data = draw_split(folder / "data", rows=rows, seed=seed)
     say(f"Drew {rows} rows in the MMBU layout: {data}")
-    result = api.run_sync(lambda: _run(folder, data, seed, say))
+    result = api.run_sync(lambda: _run(folder, data, seed))
     report = result.report()
     show.report(report, console)
     report_file = folder / "report.md"
@@ -46,7 +46,7 @@ def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
     say(f"  mmbu export {RUN} --out {folder / 'rows.csv'} --store {folder / 'demo.sqlite'}")
 
 
-async def _run(folder: Path, data: Path, seed: int, say: object) -> api.RunResult:
+async def _run(folder: Path, data: Path, seed: int) -> api.RunResult:
     logging.getLogger("mmbu_async").setLevel(logging.ERROR)
     simulated = SimulatorConfig(seed=seed, latency=_LATENCY, log=folder / "simulator.jsonl")
     async with Simulator(simulated) as simulator:

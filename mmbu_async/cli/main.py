@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from mmbu_async.cli.options import with_settings
-from mmbu_async.errors import EXIT_OK, MmbuError
+from mmbu_async.errors import EXIT_OK, DataError, MmbuError
 
 app = typer.Typer(
     name="mmbu",
@@ -103,9 +103,10 @@ def run(
         _out().print(f"wrote {write_config}: run it with `mmbu run --config {write_config}`", markup=False)
         return
     if dry_run:
-        show.dry_run(api.dry_run(loaded), loaded, _out())
-        return
-    with _logging(log_json, log_file, loaded.name or "") as watch:
+        found = api.dry_run(loaded)
+        show.dry_run(found, loaded, _out())
+        raise typer.Exit(DataError.exit_code if found.problem_count else EXIT_OK)
+    with _logging(log_json, log_file) as watch:
         result = api.evaluate_sync(loaded, new_run=new_run, watch=watch, check=False)
     _finish(result)
 
@@ -122,7 +123,7 @@ def resume(
     from mmbu_async import api
 
     store = settings.pop("store", DEFAULT_STORE)
-    with _logging(log_json, log_file, name) as watch:
+    with _logging(log_json, log_file) as watch:
         result = api.resume_sync(name, store=store, changes=settings, watch=watch, check=False)
     _finish(result)
 
@@ -139,7 +140,7 @@ def rejudge(
     from mmbu_async import api
 
     store = settings.pop("store", DEFAULT_STORE)
-    with _logging(log_json, log_file, name) as watch:
+    with _logging(log_json, log_file) as watch:
         result = api.rejudge_sync(name, store=store, changes=settings, watch=watch, check=False)
     _finish(result)
 
@@ -162,7 +163,7 @@ def status(
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.status(api.status(name, store=store), _out())
+    show.status(api.status(name, store=store), _out(), one=name is not None)
 
 
 @app.command()
@@ -234,7 +235,7 @@ def doctor(
     add_help_option=False,
 )
 def simulate(context: typer.Context) -> None:
-    """Serve an endpoint that behaves like the real ones, faults included; `mmbu simulate --help` for flags."""
+    """Serve an endpoint that behaves like the real ones, faults included."""
     from mmbu_async.simulator.command import main as serve
 
     raise typer.Exit(serve(context.args))
@@ -253,14 +254,13 @@ def demo(
 
 
 @contextlib.contextmanager
-def _logging(json: bool, file: Path | None, name: str) -> Iterator[Any]:
+def _logging(json: bool, file: Path | None) -> Iterator[Any]:
     """Logs to standard error or a file, and the progress display that fits beside them."""
     from mmbu_async.pipeline import logs
     from mmbu_async.pipeline.progress import watcher
 
     console = Console(stderr=True)
     handler = logs.configure(json=json, file=file, console=console)
-    handler.addFilter(logs.RunName(name))
     try:
         yield watcher(console)
     finally:

@@ -6,13 +6,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mmbu_async.api import Rescored, RunResult
+from mmbu_async.api import Rescored, RunResult, RunStatus, Shown
 from mmbu_async.config import RunConfig
 from mmbu_async.errors import ConfigError
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
 from mmbu_async.pipeline.progress import compact, duration
-from mmbu_async.report import ReportData, plain, print_report, to_json, to_markdown
+from mmbu_async.report import (
+    ReportData,
+    plain,
+    print_report,
+    print_row,
+    print_runs,
+    print_status,
+    to_json,
+    to_markdown,
+)
 
 FORMATS = {".md": "markdown", ".json": "json", ".txt": "text"}
 SHOWN_CHANGES = 20
@@ -30,7 +39,6 @@ def report(
     chosen = form or (FORMATS.get(out.suffix.lower()) if out is not None else "text")
     if chosen not in FORMATS.values():
         raise ConfigError(f"--format {form or out}: is none of {', '.join(FORMATS.values())}.")
-    most = None if full else 5
     if out is None:
         match chosen:
             case "markdown":
@@ -38,13 +46,31 @@ def report(
             case "json":
                 console.out(to_json(data), highlight=False)
             case _:
-                print_report(data, console) if not full else print_report(data, console, most=most)
+                _print(data, console, full)
         return
     if chosen == "text":
         with out.open("w", encoding="utf-8") as file:
-            print_report(data, Console(file=file, width=100))
+            _print(data, Console(file=file, width=100), full)
     else:
         out.write_text(to_markdown(data) if chosen == "markdown" else to_json(data), encoding="utf-8")
+
+
+def _print(data: ReportData, console: Console, full: bool) -> None:
+    if full:
+        print_report(data, console, most=None)
+    else:
+        print_report(data, console)
+
+
+def status(found: list[RunStatus], console: Console, *, one: bool) -> None:
+    if one:
+        print_status(found[0].run, found[0].counts, found[0].totals, console)
+    else:
+        print_runs([(status.run, status.counts) for status in found], console)
+
+
+def row(shown: Shown, console: Console) -> None:
+    print_row(shown.detail, shown.prompts, console)
 
 
 def how_to_go_on(result: RunResult, console: Console) -> None:

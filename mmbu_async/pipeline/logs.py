@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
 from rich.console import Console
 
-FIELDS = ("run", "row", "kind")
+RUN: ContextVar[str] = ContextVar("run", default="")
+"""Name of the run that the current task works on; tasks inherit it."""
+
+
+def ids_of(record: logging.LogRecord) -> dict[str, str]:
+    """Run, row and kind of failure, as far as the record has them."""
+    found = {"run": RUN.get(), "row": getattr(record, "row", ""), "kind": getattr(record, "kind", "")}
+    return {name: str(value) for name, value in found.items() if value}
 
 
 class JsonLines(logging.Formatter):
@@ -23,7 +31,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        entry.update({name: str(value) for name in FIELDS if (value := getattr(record, name, None))})
+        entry.update(ids_of(record))
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return orjson.dumps(entry, option=orjson.OPT_NON_STR_KEYS).decode()
@@ -34,21 +42,9 @@ class PlainLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
-        ids = " ".join(f"{name}={value}" for name in FIELDS if (value := getattr(record, name, None)))
+        ids = " ".join(f"{name}={value}" for name, value in ids_of(record).items())
         text = f"{moment} {record.levelname.lower():7} {record.getMessage()}" + (f" [{ids}]" if ids else "")
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
-
-
-class RunName(logging.Filter):
-    """Adds the run's name to each record."""
-
-    def __init__(self, run: str) -> None:
-        super().__init__()
-        self._run = run
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.run = self._run
-        return True
 
 
 class ThroughConsole(logging.Handler):

@@ -21,7 +21,6 @@ from mmbu_async.sources import Source, open_source, samples
 from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
 from mmbu_async.version import VERSION
 
-
 SHOWN_ROWS = 10
 """Changed rows that an error names."""
 
@@ -186,8 +185,8 @@ def _check_content(store: Store, run: RunRecord, dataset: DatasetRecord) -> None
         f" and {len(rows) - SHOWN_ROWS:,} more" if len(rows) > SHOWN_ROWS else ""
     )
     raise RunChangedError(
-        f"run '{run.name}' was made with other dataset content than {dataset.source} has now (rows {listed}): "
-        "put the earlier data back to continue it, or use --new-run to start another.",
+        f"run '{run.name}' was made with other dataset content than {dataset.source} has now "
+        f"(rows {listed}): put the earlier data back to continue it, or use --new-run to start another.",
         tuple(f"dataset row {row}" for row in rows),
     )
 

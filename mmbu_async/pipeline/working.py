@@ -19,6 +19,7 @@ from mmbu_async.errors import (
 )
 from mmbu_async.images import ImageLimits
 from mmbu_async.model import ImageRef
+from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.opening import Rules, find_judge, leased, stored_config
 from mmbu_async.pipeline.run import Session, Watch, run_session
@@ -70,6 +71,7 @@ class Worker:
         """
         for settings in (self.config, self.config.judge) if self.work.infer else (self.config.judge,):
             settings.api_key()
+        RUN.set(self.run.name)
         judge_id = find_judge(self.store, self.config, self.rules)
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:

@@ -111,5 +111,3 @@ def _plain_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("MMBU_") and not name.endswith("_API_KEY")
     } | {"COLUMNS": "100", "NO_COLOR": "1"}
-
-
