@@ -163,11 +163,8 @@ def _named(tokens: list[str], *, exactly: bool) -> list[str] | None:
 
 def _stands_alone(tokens: list[str], place: int) -> bool:
     """Whether `name: number` at this place is a field of its own, not a part of some text."""
-    before = tokens[place - 1 : place]
-    after = tokens[place + 3 : place + 4]
-    return before in ([], [","]) and (
-        after in ([], [","]) or (len(after) == 1 and after[0].lower() in _NAMES)
-    )
+    before, after = tokens[place - 1 : place], tokens[place + 3 : place + 4]
+    return before in ([], [","]) and after in ([], [","])
 
 
 def _is_number(token: str) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 from mmbu_async.errors import DataError, ImageError
 from mmbu_async.model import ImageRef
@@ -26,7 +28,8 @@ class ImageFolder:
         if not names:
             raise DataError(f"{folder}: has neither {' nor '.join(READERS)}; name the folder that holds one.")
         self._folder = folder
-        self._root = folder.resolve()
+        self._root = str(folder.resolve())
+        self._allowed = _allowed(folder.resolve())
         self._table = names[0]
         beside = f" ({names[1]} beside it is not read)" if len(names) > 1 else ""
         self.description = f"{folder / self._table}{beside}"
@@ -52,26 +55,49 @@ class ImageFolder:
             )
 
     def image_problem(self, ref: ImageRef) -> str:
-        name = ref.locator
-        if not name.strip():
-            return "column 'file_name' is empty; name the row's image"
-        parts = PurePosixPath(name)
-        if parts.is_absolute() or ".." in parts.parts or PureWindowsPath(name).is_absolute() or "\0" in name:
-            return "column 'file_name' leads out of the folder; name a file below it, without '..'"
-        try:
-            path = (self._root / parts).resolve()
-            if not path.is_relative_to(self._root):
-                return "column 'file_name' leads out of the folder through a link; put the file itself there"
-            if not path.is_file():
-                return "column 'file_name' names an image that is not there; add it, or take the row out"
-        except (OSError, RuntimeError):  # a name too long for the file system, a loop of links
-            return "column 'file_name' is no path that this system can follow; rename the file"
-        return ""
+        return self._find(ref.locator)[1]
 
     def read_image(self, ref: ImageRef) -> bytes:
-        if problem := self.image_problem(ref):
+        path, problem = self._find(ref.locator)
+        if problem:
             raise ImageError(f"{problem} ({ref.locator}).")
         try:
-            return (self._root / ref.locator).read_bytes()
+            return Path(path).read_bytes()
         except OSError as error:
             raise ImageError(f"{ref.locator}: cannot be read ({error.strerror}).") from None
+
+    def _find(self, name: str) -> tuple[str, str]:
+        """Where the file lies, links followed, and what is wrong with that.
+
+        Never outside the folder, whatever the metadata or a link says. Plain strings, since every image of a
+        run comes by here and path objects cost several times as much.
+        """
+        if not name.strip():
+            return "", "column 'file_name' is empty; name the row's image"
+        try:
+            path = os.path.realpath(os.path.join(self._root, name))  # noqa: PTH118
+            inside = path.startswith(self._allowed) and not name.startswith("/")
+            there = inside and stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+        except FileNotFoundError:
+            there = False
+        except (OSError, ValueError):  # a loop of links, a name too long, a zero byte
+            return "", "column 'file_name' is no path that this system can follow; rename the file"
+        if not inside:
+            return (
+                "",
+                "column 'file_name' leads out of the folder; put the image below it and name it from there",
+            )
+        if not there:
+            return "", "column 'file_name' names an image that is not there; add it, or take the row out"
+        return path, ""
+
+
+def _allowed(root: Path) -> tuple[str, ...]:
+    """What the path of an image may begin with: the folder, and where the hub's own cache keeps the files.
+
+    `hf download` gives a folder `snapshots/<commit>` of links to `blobs` beside `snapshots`.
+    """
+    roots = [root]
+    if root.parent.name == "snapshots":
+        roots.append(root.parent.parent / "blobs")
+    return tuple(os.path.join(each, "") for each in roots)  # noqa: PTH118

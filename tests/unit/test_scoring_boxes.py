@@ -81,6 +81,7 @@ def test_forms_that_only_a_tag_makes_plain(text: str) -> None:
         '{"x": 10, "y": 20, "x": 10, "width": 30, "height": 40}',
         '{"x": [10], "y": 20, "width": 30, "height": 40}',
         '{"note": "at x: 10", "y": 20, "width": 30, "height": 40}',
+        '{"x": 10 or so, "y": 20, "width": 30, "height": 40}',
         '{"x": "10%", "y": 20, "width": 30, "height": 40}',
         "x: 10, y: 20, width: 30, height: 40, and so on",
         "box x: 10, y: 20, width: 30, height: 40",

@@ -159,14 +159,15 @@ def test_a_table_that_goes_away_is_named(tmp_path: Path) -> None:
         (" ", "column 'file_name' is empty"),
         ("gone.png", "names an image that is not there"),
         ("images", "names an image that is not there"),
-        ("../outside.png", "leads out of the folder; name a file below"),
-        ("images/../../outside.png", "leads out of the folder; name a file below"),
-        ("images/../link.png", "leads out of the folder; name a file below"),
-        ("/etc/hostname", "leads out of the folder; name a file below"),
-        ("C:\\x.png", "leads out of the folder; name a file below"),
-        ("a\0b", "leads out of the folder; name a file below"),
-        ("link.png", "leads out of the folder through a link"),
-        ("way/outside.png", "leads out of the folder through a link"),
+        ("../outside.png", "leads out of the folder"),
+        ("images/../../outside.png", "leads out of the folder"),
+        ("images/../link.png", "leads out of the folder"),
+        ("../data-beside/a.png", "leads out of the folder"),
+        ("/etc/hostname", "leads out of the folder"),
+        ("C:\\x.png", "names an image that is not there"),
+        ("a\0b", "is no path that this system can follow"),
+        ("link.png", "leads out of the folder"),
+        ("way/outside.png", "leads out of the folder"),
         ("loop.png", "is (no path that this system can follow|.*not there)"),
         ("x" * 5000, "is no path that this system can follow"),
     ],
@@ -175,6 +176,8 @@ def test_a_name_that_leads_nowhere_or_out_is_told(tmp_path: Path, name: str | No
     folder = tmp_path / "data"
     (folder / "images").mkdir(parents=True)
     (tmp_path / "outside.png").write_bytes(b"secret")
+    (tmp_path / "data-beside").mkdir()
+    (tmp_path / "data-beside" / "a.png").write_bytes(b"secret")
     (folder / "link.png").symlink_to(tmp_path / "outside.png")
     (folder / "way").symlink_to(tmp_path)
     (folder / "loop.png").symlink_to(folder / "loop.png")
@@ -183,6 +186,21 @@ def test_a_name_that_leads_nowhere_or_out_is_told(tmp_path: Path, name: str | No
     assert source.image_problem(raw.images[0])
     with pytest.raises(ImageError, match=told):
         source.read_image(raw.images[0])
+
+
+def test_a_snapshot_of_the_hub_s_cache_is_a_folder_like_any_other(tmp_path: Path) -> None:
+    """There each file is a link to `blobs`, beside the folder of snapshots; nothing else is let in."""
+    snapshot = tmp_path / "datasets--a--b" / "snapshots" / "0123abcd"
+    snapshot.mkdir(parents=True)
+    blobs = tmp_path / "datasets--a--b" / "blobs"
+    blobs.mkdir()
+    (blobs / "feed").write_bytes(b"x")
+    (tmp_path / "datasets--a--b" / "secret").write_bytes(b"y")
+    (snapshot / "a.png").symlink_to("../../blobs/feed")
+    (snapshot / "b.png").symlink_to("../../secret")
+    source = ImageFolder(write(snapshot, []))
+    assert source.read_image(ImageRef(locator="a.png")) == b"x"
+    assert "leads out" in source.image_problem(ImageRef(locator="b.png"))
 
 
 def test_links_inside_the_folder_are_followed(tmp_path: Path) -> None:
