@@ -100,7 +100,11 @@ def test_malformed_jsonl_line(server: Simulated, data: Path) -> None:
 
 
 def test_missing_column(server: Simulated, data: Path) -> None:
-    spoil(data, lambda rows: [row.pop("answer") for row in rows] and None)
+    def drop(rows: Rows) -> None:
+        for row in rows:
+            del row["answer"]
+
+    spoil(data, drop)
     said = sentence(run(server, data), 2)
     assert "metadata.jsonl" in said and "'answer'" in said and "mini-count-0" in said
 
@@ -131,7 +135,7 @@ def test_unreadable_image_fails_its_row_alone(server: Simulated, data: Path) -> 
     assert "INCOMPLETE" in done.stdout.splitlines()[0].upper()
     assert "retina.jpg" in done.stderr and "mini-class-retina" in done.stderr
     shown = mmbu("show", "r", "mini-class-retina", "--store", str(data.parent / "store.sqlite"))
-    assert "retina.jpg" in shown.stdout and "failed" in shown.stdout
+    assert "retina.jpg" in shown.stdout and "FAILED" in shown.stdout
 
 
 def test_dry_run_lists_unreadable_images(server: Simulated, data: Path) -> None:

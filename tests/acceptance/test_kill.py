@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 import sqlite3
@@ -116,7 +117,7 @@ def _assert_few_repeats(requests: list[dict[str, Any]], moments: list[float]) ->
     repeats = 0
     for asked in by_content.values():
         asked.sort(key=lambda request: request["arrived_at"])
-        for before, after in zip(asked, asked[1:], strict=False):
+        for before, after in itertools.pairwise(asked):
             repeats += 1
             killed = [m for m in moments if before["arrived_at"] <= m <= after["arrived_at"]]
             assert killed, f"asked again although nothing was killed between: {before} {after}"
