@@ -6,9 +6,9 @@ around it, for one waiter: the endpoint's dispatcher.
 The rule. Slow start: one more for each success, which doubles the cap in a round (as many calls as the cap),
 until the first 429. A 429 takes a fifth away, once an episode: an episode lasts until the calls begun before
 the cut have ended, or a round of newer ones has, so that one hanging call cannot keep it open. Afterwards
-the cap grows by an eighth in a round, and by a thirty-second near the size that was refused last. It grows
-only while at least 80 % of it is used. A server error or a timeout only stops growth for a round. From
-anywhere the cap is back at 90 % of the maximum after at most 14 times the maximum successes without a 429.
+the cap grows by an eighth of a call for each success, and by a sixty-fourth around the size that was refused
+last. It grows only while at least 80 % of it is used. A server error or a timeout only stops growth for a
+round. From anywhere the cap is back at 90 % of the maximum after at most 14 times the maximum successes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ USED = 0.8
 """Share of the cap that must have been in use for the cap to grow."""
 GROWTH = 1 / 8
 """Growth for each success after the first 429."""
-CAREFUL_GROWTH = 1 / 32
-"""Growth for each success within `NEAR` of the cap that was refused last."""
-NEAR = 0.1
+CAREFUL_GROWTH = 1 / 64
+"""Growth for each success around the cap that was refused last: most of the time is spent just below it."""
+AROUND = (0.92, 1.05)
+"""Where growth is careful, as multiples of the cap that was refused last. Beyond, the limit has lifted."""
 
 
 class Outcome(Enum):
@@ -106,9 +107,9 @@ class Cap:
         return self._held < 0 and self._peak >= USED * self._round_cap
 
     def _shrink(self) -> None:
-        self._refused = self._cap
-        # From a whole number, so that a cap of 1.9 does not need two cuts to come down to one.
-        self._cap = max(1.0, self.cap * CUT)
+        # From a whole number: 1.9 calls cannot have been under way.
+        self._refused = float(self.cap)
+        self._cap = max(1.0, self._refused * CUT)
         self.episode += 1
         self._older = self.in_flight
         self._newer_to_end = self.cap
@@ -117,7 +118,7 @@ class Cap:
     def _grow(self) -> None:
         if self.slow_start:
             step = 1.0
-        elif abs(self._cap - self._refused) <= NEAR * self._refused:
+        elif AROUND[0] <= self._cap / self._refused <= AROUND[1]:
             step = CAREFUL_GROWTH
         else:
             step = GROWTH

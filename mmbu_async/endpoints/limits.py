@@ -23,6 +23,8 @@ BURST_S = 3.0
 """Most seconds of token allowance that an idle budget saves up."""
 NAP_S = 0.02
 """Longest sleep between two looks at the budget: how late tokens that were given back are noticed."""
+_SHORTEST_NAP_S = 0.001
+"""What event loops can measure; less would only turn the loop."""
 _MOST_EVEN_RPM = 120.0
 """Up to here one request a window; above, the poll of a window that short would cost more than 2 % of it."""
 _WINDOWS_A_MINUTE = range(20, 121)
@@ -123,7 +125,7 @@ class TokenBudget:
         """Wait for `estimate` tokens and take them. Cancelled while it waits, it has taken nothing."""
         async with self._turn:
             while (wait := self._wait_s(estimate)) > 0:
-                await self._sleep(min(wait, NAP_S))
+                await self._sleep(min(max(wait, _SHORTEST_NAP_S), NAP_S))
             self._level -= estimate
         return Reservation(self, estimate)
 
