@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mmbu_async.model import Json
@@ -73,9 +73,9 @@ def cost(spend: CallTotals) -> str:
 
 
 def duration(seconds: float) -> str:
-    if seconds < 10:
+    if seconds < 9.95:
         return f"{seconds:.1f} s"
-    if seconds < 60:
+    if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
@@ -91,11 +91,6 @@ def rate(per_second: float | None) -> str:
     if per_second is None:
         return "unknown"
     return f"{per_second:.3g} rows/s" if per_second < 1_000 else f"{per_second:,.0f} rows/s"
-
-
-def joined(parts: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return "".join(parts) if len(parts) < 2 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def tally(counted: Mapping[str, int]) -> str:

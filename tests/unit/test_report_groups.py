@@ -78,7 +78,7 @@ def test_a_row_counts_once_in_each_group_it_names() -> None:
 def test_attributes_are_ordered_topics_then_metadata_then_others() -> None:
     tally = Tally()
     names = ("zeta", "metadata_stain", "VQA_type", "metadata_body_part", "task")
-    tally.add("classification", {name: ("x",) for name in names}, RIGHT)
+    tally.add("classification", dict.fromkeys(names, ("x",)), RIGHT)
     assert [attribute.name for attribute in tally.attributes(Figures(seed=0))] == [
         "task",
         "metadata_body_part",
