@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import shutil
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -41,9 +43,10 @@ def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
     say(f"  report  {report_file}")
     say(f"  calls   {folder / 'simulator.jsonl'}   (the simulated endpoint's own log)")
     first = next(iter(result)).sample.id
+    program = "mmbu" if shutil.which("mmbu") else sys.argv[0]
     say("Look closer:")
-    say(f"  mmbu show {RUN} {first} --store {folder / 'demo.sqlite'}")
-    say(f"  mmbu export {RUN} --out {folder / 'rows.csv'} --store {folder / 'demo.sqlite'}")
+    say(f"  {program} show {RUN} {first} --store {folder / 'demo.sqlite'}")
+    say(f"  {program} export {RUN} --out {folder / 'rows.csv'} --store {folder / 'demo.sqlite'}")
 
 
 async def _run(folder: Path, data: Path, seed: int) -> api.RunResult:

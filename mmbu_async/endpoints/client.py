@@ -134,6 +134,9 @@ class EndpointClient:
             outcome: Completion | Failure | None = None
             try:
                 await self._purse.hold(held)
+                if self.gate.closing:
+                    self._purse.settle(held, 0.0)
+                    raise Draining
                 spent = held
                 try:
                     made = await self._exchange(number, body)

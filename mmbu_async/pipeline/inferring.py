@@ -49,7 +49,12 @@ class InferStage:
     async def read(self) -> None:
         """Page through the rows that have no reply yet, each once in this session."""
         position = -1
-        while not self.stop and (page := await self.reader.pending(self.run_id, position, PAGE)):
+        while not self.stop:
+            page = await self.reader.pending(
+                self.run_id, position, PAGE, skip_failed_since_session=self.recorder.session_id
+            )
+            if not page:
+                break
             for row in page:
                 await self.pages.put(row)
             position = page[-1].sample.position

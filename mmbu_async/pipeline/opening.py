@@ -14,7 +14,7 @@ from mmbu_async.config import RunConfig, build_config
 from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
 from mmbu_async.images import ImageLimits, find_limits
 from mmbu_async.judging import mmbu as judge_v3
-from mmbu_async.model import Benchmark, Json, JudgeItem, Prompt
+from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt
 from mmbu_async.pipeline.identity import Identity, differences, judge_identity, run_identity
 from mmbu_async.pipeline.selecting import check_columns, keeper
 from mmbu_async.sources import Source, open_source, samples
@@ -145,6 +145,14 @@ def select_rows(store: Store, run: RunRecord, bench: Bench) -> int:
             f"--where {dict(config.where) or 'any'}; loosen them."
         )
     return selected
+
+
+def needs_judge(store: Store, run: RunRecord, rules: Rules) -> bool:
+    """Whether any selected row is scored by a judge: without one, no key for it is asked for."""
+    probe = Answer(text="probe", how="tag")
+    return any(
+        rules.benchmark.judge_item(sample, probe) is not None for sample in store.route_samples(run.id)
+    )
 
 
 def config_of(run: RunRecord, store: Path) -> RunConfig:

@@ -57,6 +57,8 @@ class Session:
     """US dollars of earlier sessions."""
     infer: bool = True
     """False: only verdicts are bought."""
+    judge: bool = True
+    """False: no row of the selection needs a judge."""
     rejudge: bool = False
     """Look also at rows that have a verdict: it may answer another reading of the reply."""
 
@@ -121,8 +123,8 @@ async def _build(
     budget = Budget(config.max_cost, session.spent, lambda: stop.request(_budget_reached(config)))
     writer = await stack.enter_async_context(Writer.open(session.store, synchronous=config.synchronous))
     reader = await stack.enter_async_context(Reader.open(session.store))
-    model_client = await _client(config, budget, random, stack)
-    judge_client = await _client(config.judge, budget, random, stack)
+    model_client = await _client(config, session.infer, budget, random, stack)
+    judge_client = await _client(config.judge, session.judge, budget, random, stack)
     recorder = Recorder(
         writer=writer, run_id=session.run_id, session_id=session.session_id, judge_id=session.judge_id
     )
@@ -171,15 +173,17 @@ async def _build(
 
 
 async def _client(
-    settings: CallSettings, budget: Budget, random: Random, stack: AsyncExitStack
+    settings: CallSettings, used: bool, budget: Budget, random: Random, stack: AsyncExitStack
 ) -> EndpointClient:
-    price = Prices().find(settings)
-    if price is None and budget.cap is not None:
+    """A client that is not used needs neither key nor price."""
+    price = Prices().find(settings) if used else None
+    if used and price is None and budget.cap is not None:
         raise ConfigError(
             f"--max-cost needs prices, and none is known for {settings.model} at {settings.host}: "
             "give --input-price and --output-price (for the judge --judge-input-price, --judge-output-price)."
         )
-    client = EndpointClient(settings, key=settings.api_key(), purse=budget, price=price, random=random)
+    key = settings.api_key() if used else ""
+    client = EndpointClient(settings, key=key, purse=budget, price=price, random=random)
     return await stack.enter_async_context(client)
 
 

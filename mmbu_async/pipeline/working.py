@@ -21,7 +21,7 @@ from mmbu_async.images import ImageLimits
 from mmbu_async.model import ImageRef
 from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
-from mmbu_async.pipeline.opening import Rules, find_judge, leased, stored_config
+from mmbu_async.pipeline.opening import Rules, find_judge, leased, needs_judge, stored_config
 from mmbu_async.pipeline.run import Session, Watch, run_session
 from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.signals import draining_signals
@@ -69,14 +69,16 @@ class Worker:
 
         Raises MissingKeyError before anything is done, and StoreLockedError where another process is at work.
         """
-        for settings in (self.config, self.config.judge) if self.work.infer else (self.config.judge,):
-            settings.api_key()
+        judged = needs_judge(self.store, self.run, self.rules)
+        for settings, used in ((self.config, self.work.infer), (self.config.judge, judged)):
+            if used:
+                settings.api_key()
         RUN.set(self.run.name)
         judge_id = find_judge(self.store, self.config, self.rules)
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:
                 self.store.set_run_config(self.run.id, stored_config(self.config))
-            reason = await self._session(judge_id)
+            reason = await self._session(judge_id, judged)
             scored_by = self.run.judge.id if self.run.judge is not None else None
             if self.work.judge_anew and reason is None:
                 self.store.set_run_judge(self.run.id, judge_id)
@@ -93,7 +95,7 @@ class Worker:
             )
         return reason
 
-    async def _session(self, judge_id: int) -> MmbuError | None:
+    async def _session(self, judge_id: int, judged: bool) -> MmbuError | None:
         session_id = self.store.begin_session(
             self.run.id,
             kind=self.work.kind,
@@ -106,7 +108,7 @@ class Worker:
         ended = "aborted"
         try:
             with draining_signals(stop, self.run.name):
-                await self._engine(session_id, judge_id, stop)
+                await self._engine(session_id, judge_id, judged, stop)
             ended = _ending(stop.reason)
         except BaseExceptionGroup as group:
             ended = "error"
@@ -115,7 +117,7 @@ class Worker:
             self.store.end_session(session_id, ended, now=time.time())
         return stop.reason
 
-    async def _engine(self, session_id: int, judge_id: int, stop: Stop) -> None:
+    async def _engine(self, session_id: int, judge_id: int, judged: bool, stop: Stop) -> None:
         counts = self.store.counts(self.run.id)
         session = Session(
             config=self.config,
@@ -130,6 +132,7 @@ class Worker:
             read_verdict=self.rules.read_verdict,
             spent=self.store.totals(self.run.id).cost_usd,
             infer=self.work.infer,
+            judge=judged,
             rejudge=self.work.judge_anew,
         )
 

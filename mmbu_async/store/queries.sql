@@ -126,6 +126,12 @@ INSERT INTO judge (name, identity, created_at) VALUES (:name, :identity, :now);
 
 -- ---------------------------------------------------------------- selection
 
+-- name: route_samples
+SELECT min(sample.id), position, row_id, family, route, question, answer, options, images, strata, fields
+FROM selection JOIN sample ON sample.id = selection.sample_id
+WHERE selection.run_id = :run
+GROUP BY route;
+
 -- name: selected
 SELECT count(*) FROM selection WHERE run_id = :run;
 

@@ -150,6 +150,12 @@ class Store:
         with self._named():
             return runs.select(self._connection, run_id, keep, limit)
 
+    def route_samples(self, run_id: int) -> list[Sample]:
+        """One selected row of each route."""
+        with self._named():
+            found = self._connection.execute(query("route_samples"), {"run": run_id})
+            return [codec.sample_from(values[1:])[0] for values in found]
+
     def judge(self, name: str, identity: Mapping[str, Json], *, now: float) -> JudgeRecord:
         """The judge of this identity; a new one gets `name`, or `name-2`, `name-3` where it is taken."""
         with self._named():
