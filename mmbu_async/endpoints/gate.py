@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from mmbu_async.endpoints.concurrency import AdaptiveConcurrency, Outcome, Slot
-from mmbu_async.endpoints.limits import RequestRate, Reservation, TokenBudget
+from mmbu_async.endpoints.limits import Clock, RequestRate, Reservation, TokenBudget
 
 LONGEST_PAUSE_S = 3600.0
 """A longer Retry-After is taken as this: the next call finds out whether it still holds."""
@@ -39,11 +39,21 @@ class Pass:
 class Gate:
     """Run `dispatch()` as a task beside the callers of `enter()`."""
 
-    def __init__(self, concurrency: AdaptiveConcurrency, rate: RequestRate, tokens: TokenBudget) -> None:
+    def __init__(
+        self,
+        concurrency: AdaptiveConcurrency,
+        rate: RequestRate,
+        tokens: TokenBudget,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self.concurrency = concurrency
         self._rate = rate
         self._tokens = tokens
+        self._clock = clock
         self._line: deque[tuple[asyncio.Future[Pass], float]] = deque()
+        self._first: asyncio.Future[Pass] | None = None
+        """Whose turn it is, while the dispatcher waits for its limits."""
         self._filled = asyncio.Event()
         self._closing = asyncio.Event()
 
@@ -72,13 +82,16 @@ class Gate:
 
     def pause(self, seconds: float) -> None:
         """Start no call for a while: Retry-After. Calls under way go on."""
-        self.concurrency.pause_until(time.monotonic() + min(seconds, LONGEST_PAUSE_S))
+        self.concurrency.pause_until(self._clock() + min(seconds, LONGEST_PAUSE_S))
 
     def close(self) -> None:
         """Start no further call at all; whoever waits gets Draining."""
         self._closing.set()
-        while self._line:
-            turn, _ = self._line.popleft()
+        waiting = [turn for turn, _ in self._line]
+        self._line.clear()
+        if self._first is not None:
+            waiting.append(self._first)
+        for turn in waiting:
             if not turn.done():
                 turn.set_exception(Draining())
 
@@ -112,15 +125,16 @@ class Gate:
             slot.release(Outcome.OTHER)
             return
         turn, tokens = self._line.popleft()
+        self._first = turn
         try:
             await self._rate.acquire()
             reservation = await self._tokens.reserve(tokens)
         except asyncio.CancelledError:
             turn.cancel()
             raise
+        finally:
+            self._first = None
         granted = Pass(slot=slot, reservation=reservation)
-        if self.closing and not turn.done():
-            turn.set_exception(Draining())
         if turn.done():
             granted.leave(Outcome.OTHER, 0)
         else:
