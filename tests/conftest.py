@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mmbu_async.model import (
     Attempt,
@@ -22,6 +23,10 @@ from mmbu_async.model import (
     Verdict,
 )
 from mmbu_async.store import CallRecord, LeaseOwner, RunRecord, Store, VerdictRecord
+
+# No test is timed: a busy machine proves nothing.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 OWNER = LeaseOwner(host="workstation", boot="boot/pid:[1]", pid=1, process="1")
 
