@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
 
 from mmbu_async.model import Finish, Json
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.pictures import Picture
+from mmbu_async.simulator.vendor_errors import ANTHROPIC, ANTHROPIC_DETAILS
 from mmbu_async.simulator.wire import (
     ApiError,
     ChatRequest,
     Envelope,
     Reply,
+    bearer,
     check_picture,
     content_hash,
     decode,
@@ -21,60 +23,11 @@ from mmbu_async.simulator.wire import (
     words,
 )
 
-_ERRORS: dict[str, tuple[int, str, str]] = {
-    # case: (status, type, words)
-    "request_timeout": (408, "timeout_error", "Request timed out."),
-    "too_early": (425, "api_error", "Too early."),
-    "rate_limit": (
-        429,
-        "rate_limit_error",
-        "This request would exceed your organization's rate limit of requests per minute. For details, "
-        "refer to: https://docs.claude.com/en/api/rate-limits.",
-    ),
-    "server_error": (500, "api_error", "Internal server error"),
-    "bad_gateway": (502, "api_error", "Bad gateway"),
-    "unavailable": (503, "api_error", "Service unavailable"),
-    "gateway_timeout": (504, "timeout_error", "Request timed out"),
-    "overloaded": (529, "overloaded_error", "Overloaded"),
-    "unauthorized": (401, "authentication_error", "invalid x-api-key"),
-    "no_key": (401, "authentication_error", "x-api-key header is required"),
-    "forbidden": (
-        403,
-        "permission_error",
-        "Your API key does not have permission to use the specified resource.",
-    ),
-    "model_not_found": (404, "not_found_error", "model: {model}"),
-    "payment_required": (402, "billing_error", "There is an issue with your billing or payment information."),
-    "quota": (
-        429,
-        "rate_limit_error",
-        "You have exceeded your current quota: your organization's monthly spend limit is reached. Please "
-        "check your plan and billing details.",
-    ),
-    "credit_balance": (
-        400,
-        "invalid_request_error",
-        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade "
-        "or purchase credits.",
-    ),
-    "bad_request": (400, "invalid_request_error", "Invalid request."),
-    "bad_json": (400, "invalid_request_error", "The request body is not valid JSON."),
-    "image_too_large": (
-        400,
-        "invalid_request_error",
-        "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 6400000 bytes > 5242880 bytes",
-    ),
-    "image_parse": (400, "invalid_request_error", "Could not process image"),
-    "content_policy": (400, "invalid_request_error", "Output blocked by content filtering policy"),
-    "unsupported_parameter": (
-        400,
-        "invalid_request_error",
-        "temperature: Extra inputs are not permitted",
-    ),
-    "body_too_large": (413, "request_too_large", "Request exceeds the maximum size"),
-    "tokens_limit": (429, "rate_limit_error", "This request would exceed the rate limit of tokens."),
-    "not_found": (404, "not_found_error", "Not found"),
+VERSIONS: dict[str, frozenset[str]] = {
+    "2023-06-01": frozenset(),
+    "2026-10-21": frozenset({"temperature", "top_p", "top_k"}),
 }
+"""API versions, and the request fields that each has dropped: sending one is an error."""
 
 _FINISH = {
     Finish.STOP: "end_turn",
@@ -89,8 +42,18 @@ class Anthropic:
 
     name = "anthropic"
 
-    def read(self, body: bytes, config: SimulatorConfig) -> ChatRequest:
+    def key(self, sent: Mapping[str, str]) -> str:
+        return sent.get("x-api-key", "").strip() or bearer(sent)
+
+    def read(self, body: bytes, sent: Mapping[str, str], config: SimulatorConfig) -> ChatRequest:
+        version = sent.get("anthropic-version")
+        if version is None:
+            raise _bad("anthropic-version: header is required")
+        if version not in VERSIONS:
+            raise _bad(f'anthropic-version: "{version}" is not a valid version')
         payload = load(body)
+        for name in sorted(VERSIONS[version] & payload.keys()):
+            raise ApiError(400, "unsupported_parameter", f"{name}: Extra inputs are not permitted")
         _require(payload, config)
         texts: list[str] = []
         pictures: list[Picture] = []
@@ -136,15 +99,19 @@ class Anthropic:
             "content": _blocks(reply),
             "stop_reason": _FINISH[reply.finish],
             "stop_sequence": None,
+            "stop_details": _stop_details(reply),
         }
         if reply.usage.reported:
             value["usage"] = _usage(reply)
         return value
 
     def events(self, reply: Reply, envelope: Envelope, include_usage: bool) -> Iterator[tuple[bytes, bool]]:
-        started = self.body(reply, envelope) | {"content": [], "stop_reason": None}
+        started = self.body(reply, envelope) | {"content": [], "stop_reason": None, "stop_details": None}
         if reply.usage.reported:
-            started["usage"] = _usage(reply) | {"output_tokens": 1}
+            started["usage"] = _usage(reply) | {
+                "output_tokens": 1,
+                "output_tokens_details": {"thinking_tokens": 0},
+            }
         yield _event("message_start", {"message": started}), False
         for index, block in enumerate(_blocks(reply)):
             thinking = block["type"] == "thinking"
@@ -155,19 +122,22 @@ class Anthropic:
             if index == 0:
                 yield _event("ping", {}), False
             for word in words(block["thinking" if thinking else "text"]):
-                delta = (
-                    {"type": "thinking_delta", "thinking": word}
-                    if thinking
-                    else {"type": "text_delta", "text": word}
-                )
+                kind = "thinking" if thinking else "text"
+                delta: dict[str, Json] = {"type": f"{kind}_delta", kind: word}
                 yield _event("content_block_delta", {"index": index, "delta": delta}), True
             if thinking:
                 delta = {"type": "signature_delta", "signature": block["signature"]}
                 yield _event("content_block_delta", {"index": index, "delta": delta}), False
             yield _event("content_block_stop", {"index": index}), False
-        end: dict[str, Json] = {"delta": {"stop_reason": _FINISH[reply.finish], "stop_sequence": None}}
+        delta = {
+            "stop_reason": _FINISH[reply.finish],
+            "stop_sequence": None,
+            "stop_details": _stop_details(reply),
+        }
+        end: dict[str, Json] = {"delta": delta}
         if reply.usage.reported:
-            end["usage"] = {"output_tokens": reply.usage.output_tokens}
+            end["usage"] = _usage(reply)
+            del end["usage"]["service_tier"]
         yield _event("message_delta", end), False
         yield _event("message_stop", {}), False
 
@@ -175,15 +145,15 @@ class Anthropic:
         return b"event: error\ndata: " + orjson.dumps(self.error(error, envelope.request_id)) + b"\n\n"
 
     def error(self, error: ApiError, request_id: str) -> Json:
-        kind = _ERRORS[error.code][1]
-        return {
-            "type": "error",
-            "error": {"type": kind, "message": error.message},
-            "request_id": request_id,
-        }
+        kind = ANTHROPIC[error.code][1]
+        value: dict[str, Json] = {"type": kind, "message": error.message}
+        details = error.details or ANTHROPIC_DETAILS.get(error.code)
+        if details is not None:
+            value["details"] = details
+        return {"type": "error", "error": value, "request_id": request_id}
 
     def said(self, code: str, request: ChatRequest | None) -> tuple[int, str]:
-        status, _, text = _ERRORS[code]
+        status, _, text = ANTHROPIC[code]
         return status, text.replace("{model}", request.model if request else "")
 
 
@@ -235,6 +205,13 @@ def _picture(block: dict[str, Json], where: str, config: SimulatorConfig) -> Pic
             400,
             "image_too_large",
             f"{place}.data: At least one of the image dimensions exceed max allowed size{words_}",
+            details=None
+            if edge is None
+            else {
+                "error_code": "image_dimensions_too_large",
+                "max_side_length_pixels": edge,
+                "paths": [where],
+            },
         )
     source["data"] = image.sha256
     return image
@@ -252,6 +229,12 @@ def _blocks(reply: Reply) -> list[dict[str, Json]]:
     return blocks
 
 
+def _stop_details(reply: Reply) -> Json:
+    if reply.finish is not Finish.REFUSAL:
+        return None
+    return {"type": "refusal", "category": None, "explanation": None}
+
+
 def _usage(reply: Reply) -> dict[str, Json]:
     usage = reply.usage
     return {
@@ -259,6 +242,7 @@ def _usage(reply: Reply) -> dict[str, Json]:
         "cache_creation_input_tokens": usage.cache_write_tokens,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
         "service_tier": "standard",
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import orjson
@@ -33,7 +33,7 @@ class Exchange:
         self._http = http
         self._number = desk.arrived.step()
         self._arrived_at, self._arrived = desk.wall(), desk.clock()
-        self._key = _key(wire.name, http.headers)
+        self._key = wire.key(http.headers)
         self._request: ChatRequest | None = None
         self._occurrence = 0
         self._limits: Limits | None = None
@@ -64,7 +64,7 @@ class Exchange:
     async def _answer(self) -> web.StreamResponse:
         self._check_key()
         body = await self._read()
-        request = self._request = self._wire.read(body, self._desk.config)
+        request = self._request = self._wire.read(body, self._http.headers, self._desk.config)
         if self._desk.config.models and request.model not in self._desk.config.models:
             raise self._api_error("model_not_found")
         desk, config = self._desk, self._desk.config
@@ -96,11 +96,8 @@ class Exchange:
 
     def _check_key(self) -> None:
         config = self._desk.config
-        if self._wire.name == "anthropic":
-            if not self._key:
-                raise self._api_error("no_key")
-            if "anthropic-version" not in self._http.headers:
-                raise ApiError(400, "bad_request", "anthropic-version: header is required")
+        if self._wire.name == "anthropic" and not self._key:
+            raise self._api_error("no_key")
         if config.keys and self._key not in config.keys:
             raise self._api_error("unauthorized" if self._key else "no_key")
 
@@ -276,10 +273,3 @@ class Exchange:
                 for picture in pictures
             ),
         )
-
-
-def _key(wire: str, sent: Mapping[str, str]) -> str:
-    if wire == "anthropic":
-        return sent.get("x-api-key", "").strip()
-    scheme, _, key = sent.get("authorization", "").partition(" ")
-    return key.strip() if scheme.casefold() == "bearer" else ""

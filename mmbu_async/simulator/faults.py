@@ -69,6 +69,8 @@ class Fault(StrEnum):
     """429 that says the quota is used up."""
     CREDIT_BALANCE = "credit_balance"
     """400 that says the credit is used up, in each vendor's words."""
+    SPEND_LIMIT = "spend_limit"
+    """The limit that the user set for himself is reached: 400 at Anthropic, 429 at OpenAI."""
 
     # Fails the row.
     BAD_REQUEST = "bad_request"

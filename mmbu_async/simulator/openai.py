@@ -2,122 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
 
 from mmbu_async.model import Finish, Json
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.pictures import Picture
+from mmbu_async.simulator.vendor_errors import OPENAI
 from mmbu_async.simulator.wire import (
     ApiError,
     ChatRequest,
     Envelope,
     Reply,
+    bearer,
     check_picture,
     content_hash,
     decode,
     load,
     words,
 )
-
-_ERRORS: dict[str, tuple[int, str, str | None, str]] = {
-    # case: (status, type, code, words)
-    "request_timeout": (408, "timeout", None, "Request timed out."),
-    "too_early": (425, "server_error", None, "Too early: try again."),
-    "rate_limit": (
-        429,
-        "requests",
-        "rate_limit_exceeded",
-        "Rate limit reached for {model} in organization org-simulator on requests per min (RPM). "
-        "Visit https://platform.openai.com/account/rate-limits to learn more.",
-    ),
-    "server_error": (
-        500,
-        "server_error",
-        None,
-        "The server had an error while processing your request. Sorry about that!",
-    ),
-    "bad_gateway": (502, "server_error", None, "Bad gateway."),
-    "unavailable": (
-        503,
-        "service_unavailable",
-        None,
-        "The engine is currently overloaded, please try again later.",
-    ),
-    "gateway_timeout": (504, "server_error", None, "Gateway timeout."),
-    "overloaded": (529, "server_error", None, "Overloaded."),
-    "unauthorized": (
-        401,
-        "invalid_request_error",
-        "invalid_api_key",
-        "Incorrect API key provided. You can find your API key at "
-        "https://platform.openai.com/account/api-keys.",
-    ),
-    "no_key": (
-        401,
-        "invalid_request_error",
-        None,
-        "You didn't provide an API key. You need to provide your API key in an Authorization header using "
-        "Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
-    ),
-    "forbidden": (
-        403,
-        "invalid_request_error",
-        "unsupported_country_region_territory",
-        "Country, region, or territory not supported",
-    ),
-    "model_not_found": (
-        404,
-        "invalid_request_error",
-        "model_not_found",
-        "The model `{model}` does not exist or you do not have access to it.",
-    ),
-    "payment_required": (402, "insufficient_balance", "402", "Insufficient credits."),
-    "quota": (
-        429,
-        "insufficient_quota",
-        "insufficient_quota",
-        "You exceeded your current quota, please check your plan and billing details. For more information "
-        "on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
-    ),
-    "credit_balance": (
-        400,
-        "invalid_request_error",
-        "billing_hard_limit_reached",
-        "Billing hard limit has been reached.",
-    ),
-    "bad_request": (400, "invalid_request_error", None, "Invalid request."),
-    "bad_json": (400, "invalid_request_error", None, "We could not parse the JSON body of your request."),
-    "image_too_large": (
-        400,
-        "invalid_request_error",
-        "image_too_large",
-        "The image is too large: reduce its size and try again.",
-    ),
-    "image_parse": (
-        400,
-        "invalid_request_error",
-        "image_parse_error",
-        "You uploaded an unsupported image. Please make sure your image is valid and has one of the "
-        "following formats: ['png', 'jpeg', 'gif', 'webp'].",
-    ),
-    "content_policy": (
-        400,
-        "invalid_request_error",
-        "content_policy_violation",
-        "Your request was rejected as a result of our safety system.",
-    ),
-    "unsupported_parameter": (
-        400,
-        "invalid_request_error",
-        "unsupported_parameter",
-        "Unsupported parameter: 'temperature' is not supported with this model.",
-    ),
-    "body_too_large": (413, "invalid_request_error", None, "Request body is too large."),
-    "tokens_limit": (429, "tokens", "rate_limit_exceeded", "Rate limit reached for {model} on tokens."),
-    "not_found": (404, "invalid_request_error", "unknown_url", "Invalid URL."),
-}
 
 _FINISH = {Finish.STOP: "stop", Finish.LENGTH: "length", Finish.REFUSAL: "stop", Finish.OTHER: "stop"}
 
@@ -127,7 +31,10 @@ class OpenAI:
 
     name = "openai"
 
-    def read(self, body: bytes, config: SimulatorConfig) -> ChatRequest:
+    def key(self, sent: Mapping[str, str]) -> str:
+        return bearer(sent)
+
+    def read(self, body: bytes, sent: Mapping[str, str], config: SimulatorConfig) -> ChatRequest:
         payload = load(body)
         _require(payload, config)
         system: list[str] = []
@@ -222,11 +129,11 @@ class OpenAI:
         return _event(self.error(error, envelope.request_id))
 
     def error(self, error: ApiError, request_id: str) -> Json:
-        _, kind, code, _ = _ERRORS[error.code]
+        _, kind, code, _ = OPENAI[error.code]
         return {"error": {"message": error.message, "type": kind, "param": error.param, "code": code}}
 
     def said(self, code: str, request: ChatRequest | None) -> tuple[int, str]:
-        status, _, _, text = _ERRORS[code]
+        status, _, _, text = OPENAI[code]
         return status, text.replace("{model}", request.model if request else "")
 
 
@@ -255,7 +162,7 @@ def _picture(part: dict[str, Json], where: str, config: SimulatorConfig) -> Pict
         raise ApiError(400, "bad_request", "Failed to download image: the simulator has no network.", where)
     image = decode(data, head.removeprefix("data:"))
     if image is None:
-        raise ApiError(400, "image_parse", _ERRORS["image_parse"][3])
+        raise ApiError(400, "image_parse", OPENAI["image_parse"][3])
     excess = check_picture(image, config)
     if excess == "bytes":
         raise ApiError(

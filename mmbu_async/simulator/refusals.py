@@ -24,6 +24,7 @@ STATUSES = frozenset(
         Fault.PAYMENT_REQUIRED,
         Fault.QUOTA,
         Fault.CREDIT_BALANCE,
+        Fault.SPEND_LIMIT,
         Fault.BAD_REQUEST,
         Fault.IMAGE_TOO_LARGE,
         Fault.CONTENT_POLICY,

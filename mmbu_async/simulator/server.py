@@ -116,7 +116,13 @@ def _application(desk: Desk) -> web.Application:
         names = sorted(desk.config.models) or ["simulator"]
         if "anthropic-version" in request.headers:
             rows = [
-                {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+                {
+                    "type": "model",
+                    "id": name,
+                    "display_name": name,
+                    "created_at": "2026-01-01T00:00:00Z",
+                    "lifecycle": "active",
+                }
                 for name in names
             ]
             return web.json_response(

@@ -18,6 +18,12 @@ VOLATILE = frozenset({"stream", "stream_options", "user", "metadata", "safety_id
 """Request fields that change nothing in what is answered: they are left out of the content hash."""
 
 
+def bearer(sent: Mapping[str, str]) -> str:
+    """The key of an `Authorization: Bearer` header."""
+    scheme, _, key = sent.get("authorization", "").partition(" ")
+    return key.strip() if scheme.casefold() == "bearer" else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """A request, read and found well formed."""
@@ -85,6 +91,7 @@ class ApiError(Exception):
         param: str | None = None,
         *,
         headers: Mapping[str, str] | None = None,
+        details: Json = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -92,6 +99,8 @@ class ApiError(Exception):
         self.message = message
         self.param = param
         self.headers = headers or {}
+        self.details = details
+        """What a vendor adds for machines; None where it adds nothing."""
 
 
 class Wire(Protocol):
@@ -99,8 +108,11 @@ class Wire(Protocol):
 
     name: str
 
-    def read(self, body: bytes, config: SimulatorConfig) -> ChatRequest:
-        """The request, or an ApiError of status 400 in the vendor's words."""
+    def key(self, sent: Mapping[str, str]) -> str:
+        """The API key in the headers; '' for none."""
+
+    def read(self, body: bytes, sent: Mapping[str, str], config: SimulatorConfig) -> ChatRequest:
+        """The request, or an ApiError of status 400 in the vendor's words. `sent` are the headers."""
 
     def body(self, reply: Reply, envelope: Envelope) -> Json: ...
 

@@ -76,6 +76,7 @@ _STATUS = {
     Fault.PAYMENT_REQUIRED: (402, "insufficient_balance", "billing_error"),
     Fault.QUOTA: (429, "insufficient_quota", "rate_limit_error"),
     Fault.CREDIT_BALANCE: (400, "invalid_request_error", "invalid_request_error"),
+    Fault.SPEND_LIMIT: (429, "insufficient_quota", None),
     Fault.BAD_REQUEST: (400, "invalid_request_error", "invalid_request_error"),
     Fault.IMAGE_TOO_LARGE: (400, "invalid_request_error", "invalid_request_error"),
     Fault.CONTENT_POLICY: (400, "invalid_request_error", "invalid_request_error"),
@@ -90,6 +91,8 @@ async def test_error_statuses_in_each_vendors_shape(
     client: aiohttp.ClientSession, path: str, fault: Fault
 ) -> None:
     status, openai, anthropic = _STATUS[fault]
+    if fault is Fault.SPEND_LIMIT and path == ANTHROPIC:
+        status, anthropic = 400, "invalid_request_error"
     async with Simulator(_config(fault)) as sim:
         seen = await _ask(client, sim, path)
     assert seen.status == status
@@ -100,13 +103,20 @@ async def test_error_statuses_in_each_vendors_shape(
     else:
         assert seen.value["type"] == "error"
         assert seen.value["request_id"] == seen.headers["request-id"]
-        assert set(seen.value["error"]) == {"type", "message"}
+        assert set(seen.value["error"]) - {"details"} == {"type", "message"}
         assert seen.value["error"]["type"] == anthropic
     assert seen.value["error"]["message"]
     record = sim.log[0]
     assert (record.status, record.fault, record.error, record.charged) == (status, fault, fault, False)
     says_when = fault in (Fault.RATE_LIMIT, Fault.UNAVAILABLE, Fault.OVERLOADED)
     assert seen.headers.get("retry-after") == ("1" if says_when else None)
+
+
+async def test_a_used_up_quota_names_its_cause_and_no_time(client: aiohttp.ClientSession) -> None:
+    async with Simulator(_config(Fault.QUOTA)) as sim:
+        seen = await _ask(client, sim, ANTHROPIC)
+    assert seen.value["error"]["details"] == {"error_code": "enforced_spend_limit_reached"}
+    assert "retry-after" not in seen.headers
 
 
 def test_every_fault_is_tested_here() -> None:
@@ -307,6 +317,7 @@ async def test_refusals_in_each_vendors_form(client: aiohttp.ClientSession, path
         assert filtered["choices"][0]["finish_reason"] == "content_filter"
     else:
         assert (refused["stop_reason"], refused["content"]) == ("refusal", [])
+        assert refused["stop_details"]["type"] == "refusal"
         assert filtered["stop_reason"] == "refusal"
         assert len(filtered["content"]) == 1
 

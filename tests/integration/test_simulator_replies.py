@@ -177,6 +177,32 @@ async def test_anthropic_wants_its_headers() -> None:
             assert "anthropic-version" in (await response.json())["error"]["message"]
         async with plain.post(sim.url + OPENAI, json=_body(OPENAI)) as response:
             assert response.status == 200
+        bearer = {"authorization": "Bearer k", "anthropic-version": "2026-10-21"}
+        async with plain.post(sim.url + ANTHROPIC, json=_body(ANTHROPIC), headers=bearer) as response:
+            assert response.status == 200
+    assert sim.log[-1].auth == hashlib.sha256(b"k").hexdigest()[:12]
+
+
+@pytest.mark.parametrize(
+    ("version", "change", "words"),
+    [
+        ("2023-06-01", {"temperature": 1}, ""),
+        ("2026-10-21", {"temperature": 1}, "temperature: Extra inputs are not permitted"),
+        ("2026-10-21", {"top_k": 5}, "top_k: Extra inputs are not permitted"),
+        ("2020-01-01", {}, "not a valid version"),
+    ],
+)
+async def test_versions_of_anthropics_api(
+    client: aiohttp.ClientSession, version: str, change: dict[str, Any], words: str
+) -> None:
+    headers = {"anthropic-version": version}
+    async with (
+        Simulator() as sim,
+        client.post(sim.url + ANTHROPIC, json=_body(ANTHROPIC) | change, headers=headers) as response,
+    ):
+        value = await response.json()
+    assert response.status == (400 if words else 200)
+    assert words in value.get("error", {"message": ""})["message"]
 
 
 @pytest.mark.parametrize(
@@ -213,6 +239,12 @@ async def test_images_over_a_limit_are_refused(
         status, value, _ = await _post(client, sim, path)
     assert (status, value["error"]["type"]) == (400, "invalid_request_error")
     assert sim.log[0].error == "image_too_large"
+    if path == ANTHROPIC and "max_image_edge" in limit:
+        assert value["error"]["details"] == {
+            "error_code": "image_dimensions_too_large",
+            "max_side_length_pixels": 150,
+            "paths": ["messages.0.content.1"],
+        }
     assert not sim.log[0].charged
 
 
