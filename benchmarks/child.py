@@ -64,7 +64,7 @@ def main() -> None:
             mark("engine ended")
 
     if "resume" in job:
-        result = api.resume_sync(job["resume"], store=Path(job["store"]), watch=watch)
+        result = api.resume_sync(job["resume"], store=Path(job["store"]), changes=job["changes"], watch=watch)
     else:
         result = api.evaluate_sync(build_config(job["config"]), watch=watch)
     mark("ended")

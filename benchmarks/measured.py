@@ -96,6 +96,14 @@ class Measured:
 
 def run(server: Endpoint, data: Path, store: Path, **settings: Any) -> Measured:
     """`evaluate()` of a split against a server, into a fresh store that is deleted afterwards."""
+    try:
+        return fill(server, data, store, **settings)
+    finally:
+        remove_store(store)
+
+
+def fill(server: Endpoint, data: Path, store: Path, **settings: Any) -> Measured:
+    """The same, and the store stays."""
     remove_store(store)
     config = {
         "model": "bare",
@@ -105,10 +113,7 @@ def run(server: Endpoint, data: Path, store: Path, **settings: Any) -> Measured:
         "judge": {"base_url": server.url, "concurrency": settings.get("concurrency", 64)},
         **settings,
     }
-    try:
-        return work({"config": config})
-    finally:
-        remove_store(store)
+    return work({"config": config})
 
 
 def work(job: dict[str, Any]) -> Measured:
