@@ -6,10 +6,12 @@ told otherwise): how many calls are under way is decided in one place, the gate.
 
 from __future__ import annotations
 
-import ssl
+import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -75,13 +77,16 @@ class Transport(Protocol):
 def environment_proxy(url: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY (or the system's settings) name for an address.
 
+    None for this machine: a server of one's own is not to be looked for elsewhere.
     aiohttp's `trust_env` would look for it at each request, on another thread, and once more for a password
-    in a .netrc file that has no say here: 0.19 ms of CPU a call.
+    in a .netrc file, which it puts in the place of the key or fails beside one: 0.19 ms of CPU a call.
     """
     parts = urlsplit(url)
-    if parts.hostname is None or proxy_bypass(parts.hostname):
+    host = parts.hostname or ""
+    if not host or host == "localhost" or _is_loopback(host) or proxy_bypass(parts.netloc):
         return None
-    return getproxies().get(parts.scheme)
+    proxy = getproxies().get(parts.scheme)
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
 
 
 class AiohttpTransport:
@@ -89,7 +94,11 @@ class AiohttpTransport:
 
     def __init__(self, timeouts: Timeouts, proxy: str | None = None) -> None:
         self._timeout = aiohttp.ClientTimeout(
-            total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.idle
+            total=timeouts.total,
+            # `connect` is for the look-up of the name as well, `sock_connect` for one of its addresses.
+            connect=timeouts.connect,
+            sock_connect=timeouts.connect,
+            sock_read=timeouts.idle,
         )
         self._timeouts = timeouts
         self._proxy = proxy
@@ -167,6 +176,13 @@ class AiohttpTransport:
             case aiohttp.ClientPayloadError():
                 text = "the connection broke in the middle of the reply"
                 return TransportError(FailureKind.CONNECTION, text, sent=True)
+            case aiohttp.ClientHttpProxyError():
+                # Its own words hold the proxy's address with user and password.
+                text = f"the proxy refuses the connection ({error.status} {error.message})"
+                return TransportError(FailureKind.CONNECTION, text, sent=False)
+            case aiohttp.ClientResponseError():
+                text = f"the server's answer is no HTTP ({_one_line(error.message)})"
+                return TransportError(FailureKind.CONNECTION, text, sent=sent)
             case _:
                 text = f"the connection was lost ({_system_words(error)})"
                 return TransportError(FailureKind.CONNECTION, text, sent=sent)
@@ -187,6 +203,22 @@ class _AiohttpStream:
             raise self._transport._named(error, sent=True) from error
 
 
-def _system_words(error: Exception | ssl.SSLError) -> str:
-    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _system_words(error: Exception) -> str:
+    """`Connection refused` rather than what asyncio makes of it for each address of a name."""
+    number = getattr(error, "errno", None)
+    if not number and (found := re.search(r"\[Errno (\d+)\]", str(error))):
+        number = int(found[1])
+    if isinstance(number, int) and number > 0 and isinstance(error, OSError):
+        return os.strerror(number)
+    return _one_line(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+
+
+def _one_line(words: str) -> str:
     return " ".join(str(words).split())[:200]
