@@ -19,7 +19,6 @@ import orjson
 
 from mmbu_async.errors import ConfigError, StoreFullError
 from mmbu_async.model import Json
-from mmbu_async.report.parquet import write_parquet
 from mmbu_async.report.plain import csv_cell
 from mmbu_async.report.records import DATA, record
 from mmbu_async.store import RunRecord, Store
@@ -80,6 +79,9 @@ def _write_csv(records: Records, path: Path, columns: Sequence[str]) -> int:
 
 
 def _write_parquet(records: Records, path: Path, columns: Sequence[str]) -> int:
+    # pyarrow takes half a second to import, which no other command should pay.
+    from mmbu_async.report.parquet import write_parquet
+
     return write_parquet(flat(records, columns), path, [DATA + name for name in columns])
 
 

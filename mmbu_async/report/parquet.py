@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from mmbu_async.model import Json
 
-ROWS_A_GROUP = 10_000
+ROWS_A_GROUP = 5_000
 TEXT_A_GROUP = 64 * 2**20
 """Characters of replies after which a row group ends: a bound for memory where replies are long."""
 
@@ -78,10 +78,10 @@ def write_parquet(records: Iterable[Mapping[str, Json]], path: Path, columns: Se
     schema = _schema(columns)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for group in _groups(records):
-            data = {name: [_value(one[name], name) for one in group] for name in schema.names}
-            writer.write_table(pa.Table.from_pydict(data, schema=schema))
-            count += len(group)
+        for group in _groups(records, schema.names):
+            table = pa.Table.from_pydict(group, schema=schema)
+            writer.write_table(table)
+            count += table.num_rows
     return count
 
 
@@ -97,16 +97,20 @@ def _schema(columns: Sequence[str]) -> Any:
     return pa.schema([*fields, *((name, pa.string()) for name in columns)])
 
 
-def _groups(records: Iterable[Mapping[str, Json]]) -> Iterator[list[Mapping[str, Json]]]:
-    group: list[Mapping[str, Json]] = []
-    held = 0
+def _groups(records: Iterable[Mapping[str, Json]], names: Sequence[str]) -> Iterator[dict[str, list[Json]]]:
+    """Columns of values, each as it will be stored: nested ones would take many times the room."""
+    group: dict[str, list[Json]] = {name: [] for name in names}
+    rows, held = 0, 0
     for one in records:
-        group.append(one)
+        for name, values in group.items():
+            values.append(_value(one[name], name))
+        rows += 1
         held += len(one["reply"] or "") + len(one["reasoning"] or "")
-        if len(group) >= ROWS_A_GROUP or held >= TEXT_A_GROUP:
+        if rows >= ROWS_A_GROUP or held >= TEXT_A_GROUP:
             yield group
-            group, held = [], 0
-    if group:
+            group = {name: [] for name in names}
+            rows, held = 0, 0
+    if rows:
         yield group
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-from scipy.special import ndtri
+from statistics import NormalDist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +19,14 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval | None:
     """Wilson score interval of a proportion; None where there is nothing to estimate.
 
     Unlike the bootstrap it keeps a width when all rows are right or all are wrong. scipy's `binomtest` has
-    the same interval, but computes a p-value first, which takes a thousand times as long.
+    the same interval, but computes a p-value first, which takes a thousand times as long, and importing
+    scipy takes a third of a second.
     """
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n} rows cannot be.")
     if n == 0:
         return None
-    z = float(ndtri(0.5 + level / 2))
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     spread = z * math.sqrt(z * z / 4 + successes * (n - successes) / n)
     # At the ends the exact value is 0 or 1; rounding would leave it a hair inside.
     low = 0.0 if successes == 0 else (successes + z * z / 2 - spread) / (n + z * z)
