@@ -144,7 +144,10 @@ def _spending(report: ReportData) -> str:
     return f"{text}\n" + _list(
         (
             ("Verdicts taken from an identical judge prompt", words.count(report.shared_verdicts)),
-            ("Wall time", f"{words.duration(clock.wall_s)} in {clock.sessions} session(s)"),
+            (
+                "Wall time",
+                f"{words.duration(clock.wall_s)} in {words.counted(clock.sessions, 'session', 'sessions')}",
+            ),
             ("Throughput", words.rate(clock.rows_per_s)),
         )
     )

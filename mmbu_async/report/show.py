@@ -108,13 +108,13 @@ def _spent(row: RowRecord) -> str:
         cost = "at an unknown price" if row.cost_usd == 0 else f"over {cost}"
     own, judge = row.usage, row.judge_usage
     text = (
-        f"{row.attempts} attempt(s), {words.count(own.input_tokens)} tokens in, "
+        f"{words.counted(row.attempts, 'attempt', 'attempts')}, {words.count(own.input_tokens)} tokens in, "
         f"{words.count(own.output_tokens)} out"
     )
     if row.judge_attempts:
         text += (
-            f"; judges {row.judge_attempts}, {words.count(judge.input_tokens)} in, "
-            f"{words.count(judge.output_tokens)} out"
+            f"; {words.counted(row.judge_attempts, 'judge call', 'judge calls')}, "
+            f"{words.count(judge.input_tokens)} in, {words.count(judge.output_tokens)} out"
         )
     return f"{text}; {cost}"
 

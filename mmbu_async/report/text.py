@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from rich.console import Console, RenderableType
@@ -35,16 +35,18 @@ def print_report(report: ReportData, console: Console, *, most: int | None = MOS
 def _sections(report: ReportData, most: int | None) -> Iterator[RenderableType]:
     yield from _opening(report)
     yield from _headline(report)
-    yield from _families(report)
+    if report.families:
+        yield from _families(report)
     if report.detection is not None:
         yield from _detection(report.detection)
-    yield from _strata(report.attributes, most)
+    yield from _strata(report, most)
     if _any_small(report):
         yield Text(f"\n* fewer than {SMALL} rows: too few to read anything into.")
     yield from _losses(report)
     yield from _spending(report)
     yield from _provenance(report)
     yield from _conventions(report)
+    yield from _closing(report)
 
 
 def _opening(report: ReportData) -> Iterator[RenderableType]:
@@ -95,34 +97,43 @@ def _detection(found: Detection) -> Iterator[RenderableType]:
     )
 
 
-def _strata(attributes: Sequence[Attribute], most: int | None) -> Iterator[RenderableType]:
-    alike = [attribute for attribute in attributes if len(attribute.groups) == 1]
-    for attribute in attributes:
-        if attribute in alike:
-            continue
-        shown = attribute.groups if most is None else _largest(attribute.groups, most)
-        title = f"By {line(words.attribute(attribute.name))}"
-        table = _table(title, "rows", "acc", "95 % CI", "F1")
-        for group in shown:
-            label = "(not given)" if group.name is None else group.name
-            table.add_row(_label(label), _rows(group), *words.scores(group)[:3])
-        yield Text()
-        yield table
-        if left := len(attribute.groups) - len(shown):
-            yield Text(f"and {words.count(left)} more, in the Markdown and JSON reports", style="dim")
+def _strata(report: ReportData, most: int | None) -> Iterator[RenderableType]:
+    """A table an attribute; those that would say nothing new are named in a line."""
+    alike: list[str] = []
+    tables: dict[tuple[Group, ...], str] = {}
+    repeated: list[str] = []
+    for attribute in report.attributes:
+        title = words.attribute(attribute.name)
+        if len(attribute.groups) == 1:
+            alike.append(f"{title} {attribute.groups[0].name}")
+        elif attribute.groups in tables:
+            repeated.append(f"{title} has the groups of {tables[attribute.groups]}")
+        else:
+            tables[attribute.groups] = title
+            yield from _stratum(attribute, title, most)
     if alike:
-        same = ", ".join(f"{attribute.name} {attribute.groups[0].name}" for attribute in alike)
-        yield Text(f"\nThe same in all rows: {line(same)}.")
+        yield Text(f"\nThe same in all rows: {line(', '.join(alike))}.")
+    if repeated:
+        yield Text(f"\nNot shown twice: {line('; '.join(repeated))}.")
+
+
+def _stratum(attribute: Attribute, title: str, most: int | None) -> Iterator[RenderableType]:
+    groups = attribute.groups
+    # One that would be left out alone is shown instead of announced.
+    shown = groups if most is None or len(groups) <= most + 1 else groups[:most]
+    table = _table(f"By {line(title)}", "rows", "acc", "95 % CI", "F1")
+    for group in shown:
+        label = "(not given)" if group.name is None else group.name
+        table.add_row(_label(label), _rows(group), *words.scores(group)[:3])
+    yield Text()
+    yield table
+    if left := len(groups) - len(shown):
+        yield Text(f"and {words.count(left)} more; --all shows every one", style="dim")
 
 
 def _any_small(report: ReportData) -> bool:
     groups = chain(report.families, *(attribute.groups for attribute in report.attributes))
     return any(group.small for group in groups)
-
-
-def _largest(groups: Sequence[Group], most: int) -> Sequence[Group]:
-    """The first groups; one that would be left out alone is shown instead of announced."""
-    return groups if len(groups) <= most + 1 else groups[:most]
 
 
 def _losses(report: ReportData) -> Iterator[RenderableType]:
@@ -166,11 +177,14 @@ def _spending(report: ReportData) -> Iterator[RenderableType]:
                 "is not known; the cost leaves them out."
             )
         if spend.usage_unreported:
-            yield Text(f"{words.count(spend.usage_unreported)} {label} replies came without token counts.")
+            yield Text(
+                f"{words.counted(spend.usage_unreported, f'{label} reply', f'{label} replies')} came without "
+                "token counts."
+            )
     if report.shared_verdicts:
         yield Text(f"{words.rows(report.shared_verdicts)} took the verdict of an identical judge prompt.")
     clock = report.clock
-    sessions = f"{clock.sessions} session" + ("" if clock.sessions == 1 else "s")
+    sessions = words.counted(clock.sessions, "session", "sessions")
     yield Text(f"Time {words.duration(clock.wall_s)} in {sessions}, {words.rate(clock.rows_per_s)}.")
 
 
@@ -217,6 +231,13 @@ def _conventions(report: ReportData) -> Iterator[RenderableType]:
         f"CI: {words.percent(report.level)} row bootstrap, {words.count(report.resamples)} resamples. "
         "All rows alike give it no width; Wilson's interval keeps one."
     )
+
+
+def _closing(report: ReportData) -> Iterator[RenderableType]:
+    """The outcome once more: on a terminal the first lines have scrolled away by now."""
+    accuracy, _, f1, _ = words.scores(report.overall)
+    style = "bold green" if report.complete else "bold red"
+    yield Text(f"\n{line(report.first_line)}\nAccuracy {accuracy}, micro-F1 {f1}", style=style)
 
 
 def _party(party: Party) -> str:

@@ -19,8 +19,12 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
+
+
 def rows(number: int) -> str:
-    return f"{number:,} row" + ("" if number == 1 else "s")
+    return counted(number, "row", "rows")
 
 
 def share(value: float | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mmbu_async.model import Usage
 from mmbu_async.report import ReportData, build_report, print_report, to_json, to_markdown
 from mmbu_async.store import RunRecord, Store
 
@@ -154,7 +155,7 @@ def test_the_largest_values_of_an_attribute_are_shown_and_the_rest_announced(mak
         written = io.StringIO()
         print_report(report, Console(file=written, width=80), most=most)
         return written.getvalue().count("modality 0") + written.getvalue().count("modality 1"), (
-            "more, in the Markdown" in written.getvalue()
+            "more; --all shows" in written.getvalue()
         )
 
     assert shown(5) == (5, True)
@@ -168,3 +169,36 @@ def test_small_groups_are_marked(make_run: MakeRun) -> None:
     assert "29*" in text
     assert "30*" not in text
     assert "* fewer than 30 rows" in text
+
+
+def test_attributes_that_say_nothing_new_are_named_only(make_run: MakeRun) -> None:
+    def row(value: str) -> Row:
+        return {**RIGHT, "strata": {"task": (value,), "metadata_topic": (value,), "VQA_type": ("open",)}}
+
+    report = build_report(*make_run([row("nuclei"), row("smear")]))
+    text = on_terminal(report)
+    assert "The same in all rows: VQA_type open." in text
+    assert "Not shown twice: metadata_topic has the groups of task topic." in text
+    assert text.count("smear") == 1
+    assert to_markdown(report).count("| smear |") == 2
+
+
+def test_the_last_line_has_the_outcome_for_who_does_not_scroll(make_run: MakeRun) -> None:
+    lines = on_terminal(build_report(*make_run([RIGHT, WRONG]))).rstrip().splitlines()
+    assert lines[-2:] == [lines[0], "Accuracy 0.500, micro-F1 0.500"]
+
+
+def test_images_and_missing_token_counts_are_mentioned_where_there_are_any(make_run: MakeRun) -> None:
+    rows = [{**RIGHT, "image_scale": 0.5, "usage": Usage(reported=False)}, {**RIGHT, "shared": True}]
+    text = on_terminal(build_report(*make_run(rows)))
+    assert "1 row with an image scaled down" in text
+    assert "1 model reply came without token counts" in text
+    assert "1 row took the verdict of an identical judge prompt" in text
+
+
+def test_a_judge_is_shown_under_the_name_of_its_verdicts(make_run: MakeRun) -> None:
+    judge = {"model": "claude-sonnet-5", "endpoint": "anthropic", "max_tokens": 64}
+    make_run([RIGHT])
+    report = build_report(*make_run([RIGHT, WRONG], name="second", judge=judge))
+    assert "verdicts kept as claude-sonnet-5-2" in " ".join(on_terminal(report).split())
+    assert "- Judge, name in the store: claude-sonnet-5-2" in to_markdown(report)

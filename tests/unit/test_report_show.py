@@ -159,3 +159,11 @@ def test_a_run_that_asked_nothing_yet(make_run: MakeRun) -> None:
     text = on_terminal(lambda console: print_status(run, counts, totals, console))
     assert "judge none" in text
     assert "no calls" in text
+
+
+def test_a_row_that_needs_no_judge_has_no_judge_prompt(make_run: MakeRun) -> None:
+    store, run = make_run([{"id": "this", "reply": "x", "correct": True}])
+    detail = store.row(run.id, "this")
+    text = on_terminal(lambda console: print_row(detail, {"user": "Where?"}, console))
+    assert "Where?" in text
+    assert "Judge prompt" not in text
