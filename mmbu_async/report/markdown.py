@@ -36,7 +36,9 @@ def _opening(report: ReportData) -> str:
         "",
     ]
     lines += [f"- Note: {safe(note)}" for note in report.notes]
-    lines += ["- Official settings."] if ran.official else [f"- Unofficial: {safe(' '.join(ran.unofficial))}"]
+    lines += (
+        ["- Official settings."] if ran.official else [f"- Unofficial: {safe('; '.join(ran.unofficial))}."]
+    )
     return "\n".join(lines) + "\n"
 
 

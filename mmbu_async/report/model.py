@@ -123,7 +123,7 @@ class Provenance:
     official: bool
     """Whether the settings are those of official scores."""
     unofficial: tuple[str, ...]
-    """Why not, one sentence each."""
+    """Why not, one clause each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

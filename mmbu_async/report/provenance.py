@@ -83,20 +83,20 @@ def _judge_host(judge: JudgeRecord, configs: tuple[Mapping[str, Json], ...]) -> 
 
 def _unofficial(run: RunRecord, judge: Party | None, selected: int) -> Iterator[str]:
     if run.benchmark != OFFICIAL_BENCHMARK:
-        yield f"official settings are known for {OFFICIAL_BENCHMARK} only."
+        yield f"official settings are known for {OFFICIAL_BENCHMARK} only"
         return
     if judge is None:
-        yield "there is no judge."
+        yield "there is no judge"
     elif judge.model != OFFICIAL_JUDGE:
-        yield f"the judge is {judge.model}, not {OFFICIAL_JUDGE}."
+        yield f"the judge is {judge.model}, not {OFFICIAL_JUDGE}"
     elif judge.host != OFFICIAL_JUDGE_HOST:
-        yield f"the judge was reached at {judge.host or 'an unknown host'}, not at {OFFICIAL_JUDGE_HOST}."
+        yield f"the judge was reached at {judge.host or 'an unknown host'}, not at {OFFICIAL_JUDGE_HOST}"
     if judge is not None and judge.prompts.get("judge") != OFFICIAL_JUDGE_PROMPT:
-        yield "the judge's prompt is not open_per_dataset_v3 as published."
+        yield "the judge's prompt is not open_per_dataset_v3 as published"
     if run.config.get("data") not in (None, *OFFICIAL_DATA):
-        yield "the data were not read from the hub, so that nothing vouches for them."
+        yield "the data were not read from the hub, so that nothing vouches for them"
     if selected < run.dataset.rows:
-        yield f"only {words.count(selected)} of {words.rows(run.dataset.rows)} were selected."
+        yield f"only {words.count(selected)} of {words.rows(run.dataset.rows)} were selected"
 
 
 def _settings(identity: Mapping[str, Json]) -> dict[str, Json]:

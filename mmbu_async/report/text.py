@@ -58,7 +58,7 @@ def _opening(report: ReportData) -> Iterator[RenderableType]:
     if ran.official:
         yield Text("OFFICIAL settings.")
     else:
-        yield Text(line(f"UNOFFICIAL: {' '.join(ran.unofficial)}"), style="yellow")
+        yield Text(line(f"UNOFFICIAL: {'; '.join(ran.unofficial)}."), style="yellow")
 
 
 def _headline(report: ReportData) -> Iterator[RenderableType]:
