@@ -18,8 +18,8 @@ from typing import Any
 
 from mmbu_async.store import codec
 from mmbu_async.store.calls import CALL_COLUMNS, VERDICT_COLUMNS, CallRecord, Record, VerdictRecord
-from mmbu_async.store.connect import transaction
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import transaction
 
 SIZES = (1, 4, 16, 64, 256)
 """Rows a statement; 256 calls take 7,424 parameters of the 32,766 that SQLite allows."""

@@ -10,16 +10,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Literal, Self, TypeVar, cast
 
 import aiosqlite
 
 from mmbu_async.errors import StoreError, StoreFullError, StoreLockedError
 from mmbu_async.store import migrations
-from mmbu_async.store.codec import clean_values
 
 T = TypeVar("T")
 
@@ -134,35 +133,6 @@ class AsyncConnection(aiosqlite.Connection):
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """What `function` returns, run on the connection's thread."""
         return cast(T, await self._execute(function, self._conn))  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    """All or nothing. Takes the write lock at once, so that it never fails half-way for want of it; of kind
-    "DEFERRED" it takes the lock with the first change to the file."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # After some errors (a full disk) SQLite has rolled back by itself.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def insert_page(connection: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> int:
-    """Insert rows into a temporary table, all or none; returns how many were. Nothing else is locked."""
-    before = connection.total_changes
-    try:
-        with transaction(connection, "DEFERRED"):
-            connection.executemany(sql, rows)
-    except (UnicodeEncodeError, OverflowError):
-        # The count includes what was rolled back.
-        before = connection.total_changes
-        with transaction(connection, "DEFERRED"):
-            connection.executemany(sql, map(clean_values, rows))
-    return connection.total_changes - before
 
 
 @contextmanager

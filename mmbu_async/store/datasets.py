@@ -15,9 +15,9 @@ from typing import Any, cast
 from mmbu_async.errors import DataError
 from mmbu_async.model import Sample
 from mmbu_async.store import codec
-from mmbu_async.store.connect import insert_page, transaction
 from mmbu_async.store.records import DatasetRecord
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import insert_page, transaction
 
 ROWS_AT_ONCE = 1000
 IDS_NAMED = 10

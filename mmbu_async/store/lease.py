@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from mmbu_async.errors import StoreLockedError
-from mmbu_async.store.connect import transaction
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import transaction
 
 EXPIRY_S = 60.0
 """Silence after which another machine's lease is void."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mmbu_async.errors import StoreError, StoreVersionError
 from mmbu_async.store.sql import schema
+from mmbu_async.store.transactions import transaction
 
 APPLICATION_ID = 0x4D4D4255
 """`MMBU` in ASCII: marks the file as a store."""
@@ -38,27 +39,23 @@ def bring_up_to_date(
 ) -> None:
     """Make the schema in an empty file, or run the steps that the store lacks. The connection is in
     autocommit mode. Raises StoreVersionError for a newer store, StoreError for a foreign file."""
-    if _state(connection, path, len(steps)):
-        return
+    # In one transaction, for another process may be making the store between two looks.
+    with transaction(connection, "DEFERRED"):
+        if _is_newest(connection, path, len(steps)):
+            return
     if read_only:
         raise StoreError(
             f"{path}: is empty or was written by an older version, and cannot be brought up to date while "
             "it is opened for reading only; open it once with a command that may write, like `mmbu status`."
         )
-    connection.execute("BEGIN EXCLUSIVE")
-    try:
+    with transaction(connection, "EXCLUSIVE"):
         # Another process may have done it while this one waited for the lock.
-        if not _state(connection, path, len(steps)):
+        if not _is_newest(connection, path, len(steps)):
             _apply(connection, now, steps)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
-def _state(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
-    """Whether the store is up to date."""
+def _is_newest(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
+    """False for an empty file and for an older store."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -12,7 +12,6 @@ from typing import Any, cast
 from mmbu_async.errors import RunNotFoundError, StoreError
 from mmbu_async.model import Json, Sample
 from mmbu_async.store import codec
-from mmbu_async.store.connect import transaction
 from mmbu_async.store.datasets import dataset_from
 from mmbu_async.store.records import (
     CallTotals,
@@ -23,6 +22,7 @@ from mmbu_async.store.records import (
     SessionRecord,
 )
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import transaction
 
 ROWS_A_PAGE = 1000
 NAMES_SHOWN = 5

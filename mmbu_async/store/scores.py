@@ -10,8 +10,8 @@ from typing import Any
 
 from mmbu_async.model import Answer, Completion, Sample, Score, Verdict
 from mmbu_async.store import codec
-from mmbu_async.store.connect import insert_page, transaction
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import insert_page, transaction
 
 ROWS_A_PAGE = 1000
 

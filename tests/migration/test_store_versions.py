@@ -11,7 +11,7 @@ import pytest
 
 from mmbu_async.errors import StoreError, StoreVersionError
 from mmbu_async.model import Answer, Completion, FailureKind, Score, Status, Verdict
-from mmbu_async.store import Reader, Store
+from mmbu_async.store import Reader, Store, migrations
 from mmbu_async.store.connect import connect
 from mmbu_async.store.migrations import MIGRATIONS, bring_up_to_date
 
@@ -141,6 +141,29 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(store_v1: Path) -> None:
         )
     assert shape(store_v1) == before
     Store.open(store_v1).close()
+
+
+def test_a_step_that_another_process_runs_meanwhile_is_not_run_again(
+    store_v1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(bare(store_v1)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    look = migrations._is_newest
+    looks: list[bool] = []
+
+    def look_and_let_another_in(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
+        looks.append(look(connection, path, newest))
+        if len(looks) == 1:
+            with closing(bare(store_v1)) as other:
+                migrations._apply(other, 5.0, LATER)
+        return looks[-1]
+
+    monkeypatch.setattr(migrations, "_is_newest", look_and_let_another_in)
+    with closing(bare(store_v1)) as connection:
+        bring_up_to_date(connection, store_v1, read_only=False, now=10.0, steps=LATER)
+        noted = dict(connection.execute("SELECT name, applied_at FROM migration"))
+    assert looks == [False, True]
+    assert noted["m002_nickname"] == 5.0
 
 
 def test_a_store_opened_for_reading_is_not_migrated(store_v1: Path) -> None:

@@ -143,8 +143,9 @@ def test_a_store_locked_by_another_process_is_a_named_error(kit: StoreKit) -> No
         Store.open(kit.path, busy_timeout_s=0.05).close()
 
 
-def test_many_can_make_the_same_store_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "mmbu.sqlite"
+@pytest.mark.parametrize("round_", range(5))
+def test_many_can_make_the_same_store_at_once(tmp_path: Path, round_: int) -> None:
+    path = tmp_path / f"{round_}.sqlite"
     start = threading.Barrier(6)
     errors: list[BaseException] = []
 

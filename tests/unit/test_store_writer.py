@@ -279,12 +279,15 @@ async def test_a_cancellation_while_leaving_still_writes(
     async def work() -> None:
         async with Writer.open(kit.path) as writer:
             writer.post(kit.reply(run, session, 1))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            # The first is on the writer's thread by now, the second waits for it.
+            writer.post(kit.reply(run, session, 2))
             leaving.set()
 
     with held(monkeypatch) as release:
         task = asyncio.create_task(work())
         await leaving.wait()
-        await asyncio.sleep(0)
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()
@@ -293,7 +296,7 @@ async def test_a_cancellation_while_leaving_still_writes(
         release()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert count(kit) == 1
+    assert count(kit) == 2
 
 
 async def test_verdicts_keep_each_judge_apart_and_the_last_word_of_each(kit: StoreKit) -> None:
@@ -380,11 +383,20 @@ async def test_a_failure_rolls_back_and_lets_others_in(kit: StoreKit) -> None:
         async with Writer.open(kit.path) as writer:
             good = writer.post(kit.reply(run, session, 1), kit.verdict(run, 1, True))
             bad = writer.post(kit.reply(run, session, 999))
-            for future in (good, bad):
+            alone = writer.post(kit.reply(run, session, 2))
+            for future in (good, bad, alone):
                 with pytest.raises(StoreError):
                     await future
             with closing(sqlite3.connect(kit.path, timeout=0.0, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
+    assert count(kit) == 0
+
+
+async def test_records_of_one_post_are_stored_together_or_not_at_all(kit: StoreKit) -> None:
+    run, session = kit.begin(kit.open())
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        async with Writer.open(kit.path) as writer:
+            await writer.write(kit.reply(run, session, 1), kit.verdict(run, 1, True, judge_id=999))
     assert count(kit) == 0
 
 
