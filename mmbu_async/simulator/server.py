@@ -61,6 +61,10 @@ class Simulator:
         """Waits until so many requests have ended: a client has its reply before the log has its record."""
         await self._log.ended.until(count)
 
+    async def settled(self) -> None:
+        """Waits until every request that has come has also ended."""
+        await self._log.ended.until(self._arrived.count)
+
     async def __aenter__(self) -> Self:
         config = self.config
         async with AsyncExitStack() as stack:
