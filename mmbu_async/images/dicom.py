@@ -49,11 +49,9 @@ def _windowed(values: NDArray[np.float64], dataset: Any) -> NDArray[np.uint8]:
     centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
     if centre is None or width is None or width < 1:
         return stretch(values)
-    if str(dataset.get("VOILUTFunction", "LINEAR")) == "LINEAR_EXACT":
-        low, span = centre - width / 2, width
-    else:
-        low, span = centre - 0.5 - (width - 1) / 2, max(width - 1, 1e-9)
-    return np.rint(np.clip((values - low) / span, 0, 1) * 255).astype(np.uint8)
+    exact = dataset.get("VOILUTFunction", "LINEAR") == "LINEAR_EXACT"
+    span = width if exact else max(width - 1, 1e-9)
+    return np.rint(np.clip((values - (centre - width / 2)) / span, 0, 1) * 255).astype(np.uint8)
 
 
 def _first(value: Any) -> float | None:

@@ -114,9 +114,6 @@ def _png(data: bytes) -> Header:
         if position + 12 > end:
             break
         length, kind = unpack(data, position)
-        after = position + 12 + length
-        if after > end:
-            break
         if kind == b"IDAT":
             pixels += length
         elif kind == b"IEND":
@@ -130,7 +127,7 @@ def _png(data: bytes) -> Header:
                 raise damaged(f"its PNG chunk {kind.decode()} does not check")
             palette = palette or kind == b"PLTE"
             why = why or _png_reason(kind, data[position + 8 : position + 8 + length])
-        position = after
+        position += 12 + length
     else:
         raise damaged(f"it has more than {_MAX_PNG_CHUNKS:,} PNG chunks")
     raise truncated("its PNG data end before the end mark")
@@ -184,9 +181,9 @@ def _jpeg(data: bytes) -> Header:
     if not width or not height:
         raise damaged("its JPEG header has no size")
     # The end mark cannot occur within the picture's data, so any after its start will do: cameras append
-    # things. A file without one is cut, or was written by a careless program: the decoder shall tell.
+    # things. A file without one is cut, even where zeros were put in the place of the rest.
     if data.rfind(b"\xff\xd9", position) < 0:
-        why = why or "no end mark"
+        raise truncated("its JPEG data end before the end mark")
     return Header(format="jpeg", width=width, height=height, why=why)
 
 
