@@ -22,10 +22,16 @@ MARKS: list[dict[str, Any]] = []
 
 
 def mark(name: str) -> None:
-    """Note the time and the CPU used so far, all threads together."""
+    """Note the time, and the CPU (all threads together) and memory used so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     MARKS.append(
-        {"name": name, "at": time.time(), "user_s": used.ru_utime, "system_s": used.ru_stime},
+        {
+            "name": name,
+            "at": time.time(),
+            "user_s": used.ru_utime,
+            "system_s": used.ru_stime,
+            "peak_memory_kb": peak_memory_kb(),
+        }
     )
 
 
@@ -71,7 +77,6 @@ def main() -> None:
     report = {
         "marks": MARKS,
         "samples": samples,
-        "peak_memory_kb": peak_memory_kb(),
         "counts": asdict(result.counts),
     }
     print(json.dumps(report))

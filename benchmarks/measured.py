@@ -25,7 +25,6 @@ class Measured:
     marks: dict[str, dict[str, float]]
     samples: list[list[float]]
     """Unix seconds, rows done, model calls in flight."""
-    peak_memory_mb: float
     counts: dict[str, int]
 
     @property
@@ -69,6 +68,10 @@ class Measured:
         (first_at, first), (last_at, last) = window[0], window[-1]
         return (last - first) / (last_at - first_at)
 
+    def peak_memory_mb(self, until: str = "ended") -> float:
+        """Most resident memory from the start of the process to a mark."""
+        return self.marks[until]["peak_memory_kb"] / 1024
+
     def _cpu(self, since: str | None, until: str) -> float:
         used = self.marks[until]["user_s"] + self.marks[until]["system_s"]
         if since is None:
@@ -90,7 +93,7 @@ class Measured:
             "engine_rows_a_second": round(self.engine_rows_a_second, 1),
             "start_up_s": round(self.start_up_s, 3),
             "start_up_cpu_s": round(self.start_up_cpu_s, 3),
-            "peak_memory_mb": round(self.peak_memory_mb, 1),
+            "peak_memory_mb": {name: round(self.peak_memory_mb(name), 1) for name in self.marks},
         }
 
 
@@ -132,7 +135,6 @@ def work(job: dict[str, Any]) -> Measured:
         started_at=started_at,
         marks={one["name"]: one for one in report["marks"]},
         samples=report["samples"],
-        peak_memory_mb=report["peak_memory_kb"] / 1024,
         counts=report["counts"],
     )
 

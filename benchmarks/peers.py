@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environments import install
 from benchmarks.machine import REPOSITORY
 from benchmarks.measured import remove_store
 from benchmarks.scheme import Figure, Findings, Options, median, present
@@ -65,7 +65,7 @@ def measure(options: Options) -> Findings:
         cpu, speed = median(map(_cpu_ms, ours)), median(map(_rows_a_second, ours))
         figures += _figures("mmbu-async", cpu, speed)
         for peer in PEERS:
-            python, version = _install(peer.package, Path(scratch))
+            python, version = install(Path(scratch), peer.package, "openai")
             name = f"{peer.package} {version}"
             if python is None:
                 figures.append(Figure(what=f"CPU a row, {peer.package}", value=None, unit="ms", note=version))
@@ -190,31 +190,6 @@ def _lay_out(folder: Path, split: Path, rows: list[dict[str, str]]) -> None:
         for row in rows
     ]
     (folder / "rows.json").write_text(json.dumps(samples), encoding="utf-8")
-
-
-def _install(package: str, scratch: Path) -> tuple[Path | None, str]:
-    """The interpreter of a fresh environment with the package, and its version; None and the reason where
-    it cannot be had."""
-    folder = scratch / f"environment-{package}"
-    venv.create(folder, with_pip=True)
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    command = [
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        package,
-        "openai",
-    ]
-    installed = subprocess.run(command, capture_output=True, text=True)
-    if installed.returncode:
-        lines = installed.stderr.strip().splitlines() or ["pip failed"]
-        return None, f"could not be installed ({lines[-1]})"
-    ask = f"import importlib.metadata as m; print(m.version({package!r}))"
-    version = subprocess.run([str(python), "-c", ask], capture_output=True, text=True, check=True)
-    return python, version.stdout.strip()
 
 
 def main() -> None:
