@@ -44,6 +44,10 @@ from mmbu_async.model import (
 
 WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
 
+MASK = "***"
+SHORTEST_PART = 6
+"""Characters of a key that give something away."""
+
 Keep = Callable[[Attempt, bool], Awaitable[None]]
 """Told of each attempt, and whether it is the row's last. Awaited inside the slot for a reply."""
 
@@ -93,7 +97,7 @@ class EndpointClient:
         )
         self._key = key
         self._headers = self.wire.headers(key)
-        self._url = settings.url + self.wire.path
+        self._url = _join(settings.url, self.wire.path)
         self._purse = purse
         self._random = random
         self._policy = RetryPolicy(max_attempts=settings.max_attempts, max_time_s=settings.max_retry_time)
@@ -132,22 +136,25 @@ class EndpointClient:
         async def attempt(number: int) -> Completion | Failure:
             permit = await self.gate.enter(expected.input_tokens + expected.usual_output_tokens)
             outcome: Completion | Failure | None = None
+            used = 0.0
             try:
                 await self._purse.hold(held)
                 if self.gate.closing:
                     self._purse.settle(held, 0.0)
                     raise Draining
                 spent = held
+                used = expected.input_tokens + expected.usual_output_tokens
                 try:
                     made = await self._exchange(number, body)
                     outcome, spent = made.outcome, made.cost_usd
+                    used = _tokens(outcome, used)
                 finally:
                     self._purse.settle(held, spent)
                 if isinstance(outcome, Completion):
                     await keep(made, True)
                 last[:] = [made]
             finally:
-                permit.leave(_load(outcome), _tokens(outcome, expected))
+                permit.leave(_load(outcome), used)
             return outcome
 
         async def note(failure: Failure, decision: RetryDecision) -> None:
@@ -199,17 +206,13 @@ class EndpointClient:
             if not 200 <= response.status < 300:
                 whole = b"".join([chunk async for chunk in response.chunks()])
                 return failure_from_response(response.status, response.headers, whole, now=time.time()), None
-            if "text/event-stream" not in response.headers.get("content-type", "text/event-stream"):
+            if "text/event-stream" not in response.headers.get("content-type", "text/event-stream").lower():
                 whole = b"".join([chunk async for chunk in response.chunks()])
                 return read_response(self.wire, response.status, response.headers, whole), None
             async for event in events(response.chunks()):
                 if not _fed(parser, event):
-                    return malformed(
-                        "the stream held an event that cannot be read",
-                        response.headers,
-                        response.status,
-                        event,
-                    ), first_token_s
+                    message = "the stream held an event that cannot be read"
+                    return malformed(message, response.headers, response.status, event), first_token_s
                 if first_token_s is None and parser.started:
                     first_token_s = time.perf_counter() - began
             return parser.result(response.headers, response.status), first_token_s
@@ -233,10 +236,21 @@ class EndpointClient:
         )
 
     def _masked(self, failure: Failure) -> Failure:
-        """Some endpoints repeat the key in their complaint."""
-        if self._key and self._key in failure.message:
-            return replace(failure, message=failure.message.replace(self._key, "***"))
-        return failure
+        """Some endpoints repeat the key in their complaint; where that was cut, perhaps not to its end."""
+        if not self._key:
+            return failure
+        message = failure.message.replace(self._key, MASK)
+        for length in range(len(self._key) - 1, SHORTEST_PART - 1, -1):
+            if message.endswith(self._key[:length]):
+                message = message[:-length] + MASK
+                break
+        return replace(failure, message=message, request_id=failure.request_id.replace(self._key, MASK))
+
+
+def _join(url: str, path: str) -> str:
+    """The path goes before a query, which gateways and Azure want in the address (`?api-version=...`)."""
+    base, mark, query = url.partition("?")
+    return base.rstrip("/") + path + mark + query
 
 
 def _fed(parser: StreamParser, event: bytes) -> bool:
@@ -260,13 +274,13 @@ def _load(outcome: Completion | Failure | None) -> Outcome:
     return Outcome.OTHER
 
 
-def _tokens(outcome: Completion | Failure | None, expected: Expected) -> float:
+def _tokens(outcome: Completion | Failure, expected: float) -> float:
     """What the token budget is charged: as reported, else as expected; nothing for a refused request."""
     if isinstance(outcome, Completion) and outcome.usage.reported:
         return outcome.usage.input_tokens + outcome.usage.output_tokens
-    if outcome is None or isinstance(outcome, Completion) or outcome.status is None:
-        return expected.input_tokens + expected.usual_output_tokens
-    return 0.0
+    if isinstance(outcome, Failure) and outcome.status is not None and outcome.status >= 300:
+        return 0.0
+    return expected
 
 
 __all__ = ["Draining", "EndpointClient", "Expected", "Keep", "Purse"]
