@@ -19,7 +19,8 @@ from mmbu_async.store.records import DatasetRecord
 from mmbu_async.store.sql import query
 from mmbu_async.store.transactions import insert_page, transaction
 
-ROWS_AT_ONCE = 1000
+ROWS_AT_ONCE = 250
+"""Rows in memory at once."""
 IDS_NAMED = 10
 
 
@@ -65,7 +66,6 @@ def register(
     not wait for it. Raises DataError for rows with the same id, naming the ids, and for no rows at all.
     """
     source, stamp = codec.clean(source), codec.clean(stamp)
-    connection.execute(query("drop_new_samples"))
     connection.execute(query("new_samples"))
     try:
         rows, fingerprint = _gather(connection, source, samples)

@@ -68,7 +68,7 @@ CREATE TEMP TABLE new_sample (
 );
 
 -- name: drop_new_samples
-DROP TABLE IF EXISTS temp.new_sample;
+DROP TABLE temp.new_sample;
 
 -- name: put_new_sample
 INSERT INTO temp.new_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row_id) DO NOTHING;
@@ -313,7 +313,7 @@ SELECT EXISTS (
 CREATE TEMP TABLE new_score AS SELECT * FROM score WHERE 0;
 
 -- name: drop_new_scores
-DROP TABLE IF EXISTS temp.new_score;
+DROP TABLE temp.new_score;
 
 -- name: put_new_score
 INSERT INTO temp.new_score (run_id, sample_id, judge_id, verdict, prompt_sha, answer, how, status, correct,
@@ -368,9 +368,6 @@ ORDER BY selection.sample_id LIMIT :n;
 -- name: key_of_row
 SELECT sample.id FROM run JOIN sample ON sample.dataset_id = run.dataset_id AND sample.row_id = :row
 WHERE run.id = :run;
-
--- name: is_selected
-SELECT 1 FROM selection WHERE run_id = :run AND sample_id = :key;
 
 -- name: calls_of_span
 SELECT call.sample_id, call.session_id, call.final, judge.name, call.image_scale, call.image_sha256,

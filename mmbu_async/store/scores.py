@@ -13,7 +13,8 @@ from mmbu_async.store import codec
 from mmbu_async.store.sql import query
 from mmbu_async.store.transactions import insert_page, transaction
 
-ROWS_A_PAGE = 1000
+ROWS_A_PAGE = 250
+"""Rows in memory at once, each with its sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,6 @@ def replace(
     They gather in a temporary table of this connection, so that scoring may take its time without holding
     up a run that is writing; only the last step locks the store.
     """
-    connection.execute(query("drop_new_scores"))
     connection.execute(query("new_scores"))
     stream = iter(scores)
     count = 0

@@ -21,10 +21,7 @@ def query(name: str) -> str:
 @cache
 def _queries() -> dict[str, str]:
     parts = re.split(r"^-- name: (\w+)$", _text("queries.sql"), flags=re.MULTILINE)
-    names, texts = parts[1::2], parts[2::2]
-    if len(set(names)) != len(names):
-        raise ValueError("queries.sql holds a name twice")
-    return {name: text.strip().removesuffix(";") for name, text in zip(names, texts, strict=True)}
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def _text(file: str) -> str:

@@ -392,6 +392,23 @@ async def test_a_failure_rolls_back_and_lets_others_in(kit: StoreKit) -> None:
     assert count(kit) == 0
 
 
+async def test_those_that_wait_for_the_next_transaction_learn_of_a_failure_too(
+    kit: StoreKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, session = kit.begin(kit.open())
+    with held(monkeypatch) as release, pytest.raises(StoreError, match="FOREIGN KEY"):
+        async with Writer.open(kit.path) as writer:
+            first = writer.post(kit.reply(run, session, 999))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            second = writer.post(kit.reply(run, session, 1))
+            release()
+            done, _ = await asyncio.wait([first, second], timeout=10)
+            assert len(done) == 2
+            assert {type(future.exception()) for future in done} == {StoreError}
+    assert count(kit) == 0
+
+
 async def test_records_of_one_post_are_stored_together_or_not_at_all(kit: StoreKit) -> None:
     run, session = kit.begin(kit.open())
     with pytest.raises(StoreError, match="FOREIGN KEY"):

@@ -1,0 +1,43 @@
+"""The statements in queries.sql: each is found, each is valid, none is left over."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import mmbu_async.store
+from mmbu_async.store.connect import connect
+from mmbu_async.store.sql import query
+
+TEXT = resources.files(mmbu_async.store).joinpath("queries.sql").read_text(encoding="utf-8")
+NAMES = re.findall(r"^-- name: (.*)$", TEXT, flags=re.MULTILINE)
+COMPLETED = {"insert_calls", "put_verdicts", "judge_replies"}
+"""Completed by the code with as many rows as it has: proved by the tests of what uses them."""
+
+
+def test_names_are_unique() -> None:
+    assert sorted(set(NAMES)) == sorted(NAMES)
+
+
+def test_every_statement_is_used() -> None:
+    package = Path(str(resources.files(mmbu_async.store)))
+    code = "".join(file.read_text(encoding="utf-8") for file in package.glob("*.py"))
+    assert [name for name in NAMES if f'"{name}"' not in code] == []
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - COMPLETED))
+def test_every_statement_is_valid(tmp_path: Path, name: str) -> None:
+    with closing(connect(tmp_path / "store.sqlite")) as connection:
+        connection.execute(query("new_samples"))
+        connection.execute(query("new_scores"))
+        text = query(name).replace("CREATE TEMP TABLE new_", "CREATE TEMP TABLE other_")
+        named = set(re.findall(r":(\w+)", text))
+        try:
+            connection.execute(f"EXPLAIN {text}", dict.fromkeys(named) or [None] * text.count("?"))
+        except sqlite3.Error as error:
+            pytest.fail(f"{name}: {error}")
