@@ -2,20 +2,27 @@
 
 Text: four characters a token, the rule of thumb of both makers' documentation. Images: OpenAI's tile rule
 for chat models (85 + 170 a tile of 512 pixels, after fitting into 2048 and a short side of 768 pixels;
-"Images and vision", platform guide) and Anthropic's width * height / 750 (vision guide). Other servers
-differ by model, so an `Estimator` learns the ratio from the usage that the endpoint reports.
+"Images and vision", platform guide) and Anthropic's width * height / 750 after scaling the long edge down to
+1568 pixels (vision guide). Other servers differ by model, so an `Estimator` learns the ratio from the usage
+that the endpoint reports.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Self
 
+from mmbu_async.config import CallSettings
+from mmbu_async.endpoints.anthropic import FALLBACK_MAX_TOKENS
 from mmbu_async.endpoints.client import Expected
 from mmbu_async.model import Completion, PreparedImage, Usage
 
 CHARACTERS_A_TOKEN = 4
 FIRST_OUTPUT_GUESS = 200
 """Tokens of a rationale and an answer, until replies have shown what is usual."""
+UNLIMITED_OUTPUT = 32_768
+"""Output tokens that a call without a limit is taken to use at most, for want of the model's own limit."""
+_LIMIT_PARAMS = ("max_completion_tokens", "max_tokens")
 _MEMORY = 0.02
 """Weight of the newest reply in the running averages."""
 
@@ -27,12 +34,27 @@ def text_tokens(text: str) -> int:
 def image_tokens(endpoint: str, width: int, height: int) -> int:
     """Input tokens of one image of `width` x `height` pixels."""
     if endpoint == "anthropic":
-        return math.ceil(width * height / 750)
+        fit = min(1.0, 1568 / max(width, height))
+        return math.ceil(width * fit * height * fit / 750)
     fit = min(1.0, 2048 / max(width, height))
     width_fit, height_fit = width * fit, height * fit
     shrink = min(1.0, 768 / min(width_fit, height_fit))
     tiles = math.ceil(width_fit * shrink / 512) * math.ceil(height_fit * shrink / 512)
     return 85 + 170 * tiles
+
+
+def most_output_tokens(settings: CallSettings) -> int:
+    """The most that one reply can be charged for: by the limit that is really sent, `params` included."""
+    own = [settings.params.get(name) for name in _LIMIT_PARAMS]
+    limits = [value for value in own if isinstance(value, int) and not isinstance(value, bool)]
+    if limits:
+        return max(limits)
+    if settings.endpoint == "anthropic":
+        return settings.max_tokens or FALLBACK_MAX_TOKENS
+    if any(name in settings.params for name in _LIMIT_PARAMS):
+        # Removed by a null, and nothing in its place.
+        return UNLIMITED_OUTPUT
+    return settings.max_tokens or UNLIMITED_OUTPUT
 
 
 class Estimator:
@@ -44,6 +66,11 @@ class Estimator:
         self._ratio = 1.0
         self._usual = float(min(FIRST_OUTPUT_GUESS, most_output_tokens))
         self._seen = 0
+
+    @classmethod
+    def of(cls, settings: CallSettings) -> Self:
+        """For calls with these settings."""
+        return cls(settings.endpoint, most_output_tokens(settings))
 
     def raw_input(self, texts: tuple[str, ...], images: tuple[PreparedImage, ...]) -> int:
         """Input tokens by the rules alone."""
