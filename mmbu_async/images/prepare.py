@@ -19,7 +19,7 @@ _JPEG_QUALITY = 95
 _MARGIN = 0.97
 """By how much more than the estimate an image shrinks that is too many bytes, so that one try mostly does."""
 _PNG_LEVEL = 4
-"""zlib level: half the time of the usual 6 for a few per cent more bytes."""
+"""zlib level: under half the time of the usual 6 for a few per cent more bytes."""
 _JPEG_TO_PNG = 3
 """A photograph is at least this many times larger as PNG than as the JPEG it was."""
 
