@@ -66,9 +66,10 @@ class Channel(Generic[T]):
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
+            if not waiter.cancelled():
+                # Woken and cancelled at once: somebody else must have the turn.
                 _wake(waiters)
-            else:
+            elif waiter in waiters:
                 waiters.remove(waiter)
             raise
 
