@@ -53,6 +53,26 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataSpec:
+    """Where a benchmark's rows and images lie, on the hub and in a local copy."""
+
+    hub: str
+    """Hub id, `owner/name`."""
+    configs: tuple[str, ...] = ()
+    """The hub's configurations, read one after the other; empty: the only one."""
+    split: str = "train"
+    tables: tuple[str, ...] = ("metadata.jsonl", "metadata.tsv")
+    """Glob patterns of the table below a local folder; all files of the first that matches are read, in
+    the order of their names."""
+    image_columns: tuple[str, ...] = ("file_name",)
+    """Columns that hold an image: a struct of bytes and path, bytes, base64 text, or a file's name."""
+    image_folders: tuple[str, ...] = ("", "images")
+    """Folders, in a local copy or in an archive, below which file names are looked for."""
+    archives: tuple[str, ...] = ()
+    """Zip files beside the table that hold the images; they are read in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSlot:
     """A place in a prompt where the sample's image number `index` (from 0) stands."""
 
