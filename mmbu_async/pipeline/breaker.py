@@ -27,9 +27,10 @@ class Step(Enum):
 class Breaker:
     """Counts rows whose failure stands; any reply resets it.
 
-    Failures are alike when they have the same kind and status. A kind that waiting may mend is given one
-    pause of `pause_s` seconds, during which calls that were already under way do not count; any other (each
-    row refused with 400, say) stops the run at the threshold.
+    All kinds that waiting may mend are alike, since a dead endpoint shows itself as a time-out here and a 502
+    there; they are given one pause of `pause_s` seconds, during which calls that were already under way do
+    not count. Others are alike when they have the same kind and status (each row refused with 400, say) and
+    stop the run at the threshold.
     """
 
     threshold: int = THRESHOLD
@@ -46,7 +47,8 @@ class Breaker:
 
     def failure(self, failure: Failure, now: float) -> Step:
         """`now` is monotonic, in seconds."""
-        alike = (failure.kind, failure.status)
+        mendable = failure.kind in TRANSIENT_KINDS
+        alike = ("mendable",) if mendable else (failure.kind, failure.status)
         if alike != self._alike:
             self._alike, self._count, self._paused = alike, 0, False
         if self._paused and now < self._paused_until:
@@ -56,7 +58,7 @@ class Breaker:
             return Step.STOP if self._count >= self.probes else Step.GO_ON
         if self._count < self.threshold:
             return Step.GO_ON
-        if failure.kind not in TRANSIENT_KINDS:
+        if not mendable:
             return Step.STOP
         self._paused = True
         self._paused_until = now + self.pause_s
