@@ -70,13 +70,16 @@ def _check_place(path: Path, *, create: bool) -> None:
             f"this Python's SQLite is {sqlite3.sqlite_version}, and the store needs "
             f"{'.'.join(map(str, OLDEST_SQLITE))} or newer; use a newer Python."
         )
-    if path.is_dir():
-        raise StoreError(f"{path}: is a folder, not a store; name a file with --store.")
-    if not path.exists():
-        if not create:
-            raise StoreError(f"{path}: there is no store; name the right file with --store.")
-        if not path.parent.is_dir():
-            raise StoreError(f"{path}: the folder {path.parent} does not exist; make it first.")
+    try:
+        if path.is_dir():
+            raise StoreError(f"{path}: is a folder, not a store; name a file with --store.")
+        if not path.exists():
+            if not create:
+                raise StoreError(f"{path}: there is no store; name the right file with --store.")
+            if not path.parent.is_dir():
+                raise StoreError(f"{path}: the folder {path.parent} does not exist; make it first.")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be looked at ({error.strerror}); name another file.") from error
 
 
 def _set_up(

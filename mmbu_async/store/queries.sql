@@ -127,10 +127,14 @@ INSERT INTO judge (name, identity, created_at) VALUES (:name, :identity, :now);
 -- ---------------------------------------------------------------- selection
 
 -- name: route_samples
-SELECT min(sample.id), position, row_id, family, route, question, answer, options, images, strata, fields
-FROM selection JOIN sample ON sample.id = selection.sample_id
-WHERE selection.run_id = :run
-GROUP BY route;
+-- In two steps, so that whole rows are read only of the few that are wanted.
+SELECT id, position, row_id, family, route, question, answer, options, images, strata, fields
+FROM (
+    SELECT min(sample.id) AS first FROM selection JOIN sample ON sample.id = selection.sample_id
+    WHERE selection.run_id = :run
+    GROUP BY route
+) JOIN sample ON sample.id = first
+ORDER BY id;
 
 -- name: selected
 SELECT count(*) FROM selection WHERE run_id = :run;

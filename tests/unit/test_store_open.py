@@ -91,6 +91,11 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         Store.open(tmp_path / "nowhere" / "mmbu.sqlite")
 
 
+def test_a_path_that_the_system_refuses_is_a_named_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be looked at"):
+        Store.open(tmp_path / ("x" * 300))
+
+
 @pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
 def test_no_store_is_made_where_none_is_wanted(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "mmbu.sqlite"
