@@ -82,6 +82,24 @@ async def test_reaching_the_cap_wakes_all_who_wait() -> None:
     assert reached.times == 1
 
 
+async def test_a_call_that_can_never_fit_ends_the_run_at_once_and_for_those_who_wait() -> None:
+    purse, reached = budget(10.0)
+    await purse.hold(2.0)
+    purse.settle(2.0, 2.0)
+    await purse.hold(6.0)
+    waiting = asyncio.create_task(purse.hold(5.0))
+    await settle()
+    with pytest.raises(Draining):
+        await asyncio.wait_for(purse.hold(9.0), 5)
+    await settle()
+    assert waiting.done()
+    assert isinstance(waiting.exception(), Draining)
+    assert reached.times == 1
+    # The one under way ends as it may.
+    purse.settle(6.0, 5.0)
+    assert purse.spent == 7.0
+
+
 async def test_an_unknown_cost_counts_as_its_worst_case() -> None:
     purse, _ = budget(10.0)
     await purse.hold(4.0)
