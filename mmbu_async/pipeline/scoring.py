@@ -10,8 +10,9 @@ from itertools import islice
 from mmbu_async.model import Answer, Benchmark, JudgeItem, Prompt, Score, ScoreItem, Verdict
 from mmbu_async.store import RunRecord, ScoreInput, Store
 
-CHUNK = 4096
-"""Rows scored at once: the IoU kernel's arrays stay in cache."""
+CHUNK = 256
+"""Rows scored at once. They are in memory together, up to 10 KB each; the IoU kernel needs no more than some
+hundred for its arrays to be worth their making."""
 
 Scored = tuple[ScoreInput, Answer, Score]
 Fill = Callable[[JudgeItem], Prompt]
