@@ -10,6 +10,7 @@ from mmbu_async.config import CallSettings, JudgeConfig, RunConfig
 from mmbu_async.model import Benchmark, Json
 
 Identity = Mapping[str, Json]
+_NOT_SET = object()
 
 
 def sampling(settings: CallSettings) -> dict[str, Json]:
@@ -47,25 +48,44 @@ def canonical(identity: Identity) -> str:
 
 
 def differences(before: Identity, now: Identity) -> tuple[str, ...]:
-    """One line for each setting that differs, nested names joined by a dot."""
+    """One line for each setting that differs, nested names joined by a dot.
+
+    A setting that an earlier version did not know counts as one that is none. Not so a parameter: a null
+    there takes a field out of the request.
+    """
     old, new = _flat(before), _flat(now)
-    return tuple(
-        f"{name}: {_show(old.get(name))} -> {_show(new.get(name))}"
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-    )
+    lines = []
+    for name in sorted(old.keys() | new.keys()):
+        absent = _NOT_SET if name.startswith("params.") else None
+        was, is_now = old.get(name, absent), new.get(name, absent)
+        if not _same(was, is_now):
+            lines.append(f"{name}: {_show(was)} -> {_show(is_now)}")
+    return tuple(lines)
 
 
 def _flat(identity: Identity, prefix: str = "") -> dict[str, Json]:
     flat: dict[str, Json] = {}
     for name, value in identity.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping) and (value or not prefix):
             flat.update(_flat(value, f"{prefix}{name}."))
         else:
             flat[prefix + name] = value
     return flat
 
 
+def _same(was: Json, is_now: Json) -> bool:
+    """Python takes `true` for 1; a server may not."""
+    if isinstance(was, bool) or isinstance(is_now, bool):
+        return was is is_now
+    if isinstance(was, list) and isinstance(is_now, list):
+        return len(was) == len(is_now) and all(map(_same, was, is_now))
+    if isinstance(was, Mapping) and isinstance(is_now, Mapping):
+        return was.keys() == is_now.keys() and all(_same(was[name], is_now[name]) for name in was)
+    return bool(was == is_now)
+
+
 def _show(value: Json) -> str:
+    if value is _NOT_SET:
+        return "not set"
     text = "none" if value is None else str(value)
     return text if len(text) <= 80 else text[:77] + "..."

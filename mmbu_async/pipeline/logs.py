@@ -11,6 +11,8 @@ from pathlib import Path
 import orjson
 from rich.console import Console
 
+from mmbu_async.errors import ConfigError
+
 RUN: ContextVar[str] = ContextVar("run", default="")
 """Name of the run that the current task works on; tasks inherit it."""
 
@@ -34,7 +36,9 @@ class JsonLines(logging.Formatter):
         entry.update(ids_of(record))
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(entry, option=orjson.OPT_NON_STR_KEYS).decode()
+        # A file name that is no UTF-8 has surrogates in it; a log line is not lost for that.
+        plain = {name: text.encode("utf-8", "backslashreplace").decode() for name, text in entry.items()}
+        return orjson.dumps(plain).decode()
 
 
 class PlainLines(logging.Formatter):
@@ -71,7 +75,12 @@ def configure(
     """
     handler: logging.Handler
     if file is not None:
-        handler = logging.FileHandler(file, encoding="utf-8")
+        try:
+            handler = logging.FileHandler(file, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise ConfigError(
+                f"the log file {file} cannot be written ({error.strerror}); name another with --log-file."
+            ) from None
     elif console is not None and console.is_terminal:
         handler = ThroughConsole(console)
     else:
