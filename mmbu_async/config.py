@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from mmbu_async.errors import ConfigError, MissingKeyError
 from mmbu_async.model import Json
+from mmbu_async.toml import toml_text
 
 EndpointKind = Literal["openai", "anthropic"]
 
@@ -30,6 +33,9 @@ DEFAULT_KEY_VARIABLES: Mapping[str, str] = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
 }
+_TABLES: Mapping[str, Any] = {"params": {}, "where": {}, "judge": {"params": {}}}
+"""Settings that are tables, and the tables in them."""
+_SECRET_NAME = re.compile(r"key|token|secret|passw|signature|^sig$", re.IGNORECASE)
 OFFICIAL_JUDGE = "claude-sonnet-5"
 """The judge that official MMBU scores use (MMBU-public dataset card)."""
 
@@ -37,7 +43,7 @@ OFFICIAL_JUDGE = "claude-sonnet-5"
 class CallSettings(BaseModel):
     """How one model is reached and sampled: the model under test, or a judge."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     model: str = Field(min_length=1)
     """Name of the model, as its endpoint knows it."""
@@ -57,7 +63,7 @@ class CallSettings(BaseModel):
     """Output token limit sent with each request; 0 sends none (Anthropic requires one)."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature; not sent unless set, since reasoning models refuse it."""
-    seed: int | None = None
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     """Sampling seed, for endpoints that take one; not sent unless set."""
     params: dict[str, Json] = Field(default_factory=dict)
     """Passed through into the request body as they are; a null removes a field that we would send."""
@@ -80,15 +86,32 @@ class CallSettings(BaseModel):
 
     @field_validator("base_url")
     @classmethod
-    def _http_url(cls, value: str | None) -> str | None:
+    def _address(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value)
+        parts = urlsplit(value.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must be an http:// or https:// address with a host")
+        try:
+            parts.hostname.encode("idna")
+            _ = parts.port
+        except (UnicodeError, ValueError):
+            raise ValueError("has a host or port that cannot exist") from None
         if parts.username or parts.password:
             raise ValueError("must not hold a user name or password; use the environment for keys")
-        return value.rstrip("/")
+        if any(_SECRET_NAME.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+            raise ValueError("must not hold a key in its query; use the environment for keys")
+        path = parts.path.rstrip("/")
+        if parts.fragment or path.endswith(("/chat/completions", "/messages")):
+            raise ValueError("must end before /chat/completions or /v1/messages, which is added")
+        if info.data.get("endpoint") == "anthropic" and path.endswith("/v1"):
+            raise ValueError("must end before /v1, which is added for Anthropic's format")
+        return parts._replace(path=path).geturl()
+
+    @field_validator("params")
+    @classmethod
+    def _json_only(cls, value: dict[str, Json]) -> dict[str, Json]:
+        return {name: _plain_json(item, name) for name, item in value.items()}
 
     @property
     def url(self) -> str:
@@ -109,6 +132,11 @@ class CallSettings(BaseModel):
         Raises MissingKeyError where the maker's own address, or a variable named by hand, has none.
         """
         key = (os.environ if environment is None else environment).get(self.key_variable, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError(
+                f"the API key in {self.key_variable} holds a line end or a character that no key has: "
+                "copy it again."
+            )
         if not key and (self.base_url is None or self.api_key_env):
             raise MissingKeyError(
                 f"no API key for {self.model} at {self.host}: set the environment variable "
@@ -157,6 +185,16 @@ class RunConfig(CallSettings):
     preflight: bool = True
     """Send one row to model and judge before the rest."""
 
+    @field_validator("where", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        """A settings file may write numbers and truth values as such."""
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            key: str(item) if isinstance(item, bool | int | float) else item for key, item in value.items()
+        }
+
     @field_validator("task", mode="before")
     @classmethod
     def _one_task(cls, value: Any) -> Any:
@@ -173,56 +211,58 @@ def load_config(
 
     Raises ConfigError with one sentence that names the setting and where it came from.
     """
-    settings: dict[str, Any] = {}
-    origin = "the command line"
+    found = _from_environment(os.environ if environment is None else environment)
+    layers: list[tuple[str, Mapping[str, Any]]] = [("the environment", found), ("the command line", flags)]
     if file is not None:
-        settings = _read_file(file)
-        origin = f"{file} or the command line"
-    _merge(settings, _from_environment(os.environ if environment is None else environment))
-    _merge(settings, dict(flags))
-    return build_config(settings, origin)
+        layers.insert(0, (str(file), _read_file(file)))
+    settings: dict[str, Any] = {}
+    for _, layer in layers:
+        _merge(settings, layer, _TABLES)
+
+    def origin(place: tuple[str, ...]) -> str:
+        return next((name for name, layer in reversed(layers) if _holds(layer, place)), "the settings")
+
+    return _validated(settings, origin)
 
 
 def build_config(settings: Mapping[str, Any], origin: str = "settings") -> RunConfig:
     """Validate; pydantic's errors become one sentence."""
+    return _validated(settings, lambda place: origin)
+
+
+def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> RunConfig:
+    """`origin` says where the setting at a place came from."""
     try:
         return RunConfig.model_validate(dict(settings))
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        loc = tuple(str(part) for part in first["loc"])
+        place, where = ".".join(loc), origin(loc)
+        if where == "the environment":
+            where = f"the environment variable MMBU_{'_'.join(loc[: 1 + (loc[0] == 'judge')]).upper()}"
         if first["type"] == "extra_forbidden":
             known = list((JudgeConfig if place.startswith("judge.") else RunConfig).model_fields)
             near = difflib.get_close_matches(place.rpartition(".")[2], known, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else f"; known are: {', '.join(known)}."
-            raise ConfigError(f"{origin}: there is no setting '{place}'{hint}") from None
+            raise ConfigError(f"{where}: there is no setting '{place}'{hint}") from None
         if first["type"] == "missing":
-            raise ConfigError(f"{origin}: the setting '{place}' is missing; give --{place}.") from None
+            raise ConfigError(
+                f"{where}: the setting '{place}' is missing; give --{place} or MMBU_{place.upper()}."
+            ) from None
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise ConfigError(f"{origin}: setting '{place}' = {first['input']!r}: {message}.") from None
+        raise ConfigError(f"{where}: setting '{place}' = {_shown(first['input'])}: {message}.") from None
 
 
 def to_toml(config: RunConfig) -> str:
     """The file of a run: everything that differs from the defaults, ready for `--config`."""
     changed = config.model_dump(mode="json", exclude_defaults=True)
-    changed["model"] = config.model
-    judge = changed.pop("judge", {})
-    tables = {"params": changed.pop("params", {}), "where": changed.pop("where", {})}
-    lines = [f"{key} = {_toml_value(value)}" for key, value in changed.items()]
-    for name, table in tables.items():
-        if table:
-            lines += ["", f"[{name}]", *(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in table.items())]
-    if judge:
-        judge_params = judge.pop("params", {})
-        lines += ["", "[judge]", *(f"{key} = {_toml_value(value)}" for key, value in judge.items())]
-        if judge_params:
-            lines += ["", "[judge.params]"]
-            lines += [f"{_toml_key(k)} = {_toml_value(v)}" for k, v in judge_params.items()]
-    return "\n".join(lines) + "\n"
+    return toml_text({"model": config.model} | changed, _TABLES)
 
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        # Windows editors begin a file with a byte order mark.
+        return _with_tables(tomllib.loads(file.read_text(encoding="utf-8-sig")))
     except FileNotFoundError:
         raise ConfigError(f"{file}: there is no such settings file.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -232,20 +272,25 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """An empty variable is one that is not set, as container files write it."""
     found: dict[str, Any] = {}
-    for model, prefix, target in (
-        (RunConfig, "MMBU_", found),
-        (JudgeConfig, "MMBU_JUDGE_", found.setdefault("judge", {})),
-    ):
-        for name, info in model.model_fields.items():
-            value = environment.get(prefix + name.upper())
-            if value is None or name == "judge":
-                continue
-            structured = info.annotation in (dict[str, Json], dict[str, str], tuple[str, ...])
-            target[name] = parse_json(value) if structured and value[:1] in "[{" else value
-    if not found["judge"]:
-        del found["judge"]
-    return found
+    judge: dict[str, Any] = {}
+    for model, prefix, target in ((RunConfig, "MMBU_", found), (JudgeConfig, "MMBU_JUDGE_", judge)):
+        for name in model.model_fields.keys() - {"judge"}:
+            if value := environment.get(prefix + name.upper()):
+                target[name] = parse_json(value) if name == "task" and value.startswith("[") else value
+    return _with_tables(found | ({"judge": judge} if judge else {}))
+
+
+def _with_tables(settings: dict[str, Any], tables: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Tables that are written as JSON text become tables."""
+    for name, inner in (_TABLES if tables is None else tables).items():
+        value = settings.get(name)
+        if isinstance(value, str) and value.startswith("{"):
+            settings[name] = parse_json(value)
+        elif isinstance(value, dict):
+            _with_tables(value, inner)
+    return settings
 
 
 def parse_json(text: str) -> Json:
@@ -256,24 +301,46 @@ def parse_json(text: str) -> Json:
         return text
 
 
-def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> None:
+def _merge(base: dict[str, Any], over: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+    """Settings of a table win one by one; a value, be it a table to somebody else, wins as a whole."""
     for key, value in over.items():
-        if isinstance(value, Mapping) and isinstance(base.get(key), dict):
-            _merge(base[key], value)
+        if key in tables and isinstance(value, Mapping):
+            inner = base.get(key)
+            base[key] = dict(inner) if isinstance(inner, Mapping) else {}
+            _merge(base[key], value, tables[key])
         else:
-            base[key] = dict(value) if isinstance(value, Mapping) else value
+            base[key] = value
 
 
-def _toml_key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+def _holds(layer: Mapping[str, Any], place: tuple[str, ...]) -> bool:
+    """Whether a layer set what stands at a place, or the table in which it stands."""
+    value: Any = layer
+    for part in place:
+        if not isinstance(value, Mapping):
+            return True
+        if part not in value:
+            return False
+        value = value[part]
+    return True
 
 
-def _toml_value(value: Json) -> str:
-    """TOML for a JSON value. JSON strings are valid TOML basic strings; null has no TOML form."""
-    if value is None:
-        raise ConfigError("a null in --param cannot be written to a TOML file; leave the parameter out.")
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in value.items()) + " }"
+def _shown(value: Any) -> str:
+    """Short, and without a password or a key that stands in an address."""
+    text = re.sub(r"//[^/@\s]*@", "//***@", repr(value))
+    if "://" in text:
+        text = re.sub(r"=[^&'\"\s]+", "=***", text)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _plain_json(value: Json, name: str) -> Json:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+        return [_plain_json(item, name) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain_json(item, name) for key, item in value.items()}
+    raise ValueError(f"parameter '{name}' is no JSON value")

@@ -1,0 +1,56 @@
+"""Settings as TOML text: what the standard library reads but does not write."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from mmbu_async.model import Json
+
+
+def toml_text(
+    settings: Mapping[str, Json], tables: Mapping[str, Mapping[str, Json]], prefix: str = ""
+) -> str:
+    """Plain values first, then each table of `tables` (which names the tables in it) under its own header.
+
+    TOML has no null: a table that holds one is written as JSON text.
+    """
+    lines = []
+    under_headers = []
+    for key, value in settings.items():
+        if key not in tables or not isinstance(value, dict):
+            lines.append(f"{_key(key)} = {_value(value)}")
+        elif not tables[key] and _holds_null(value):
+            lines.append(f"{_key(key)} = {_text(json.dumps(value))}")
+        elif value:
+            under_headers.append((key, value))
+    text = "".join(line + "\n" for line in lines)
+    for key, value in under_headers:
+        text += f"\n[{prefix}{_key(key)}]\n" + toml_text(value, tables[key], f"{prefix}{_key(key)}.")
+    return text
+
+
+def _holds_null(value: Json) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_null, value.values()))
+    return any(map(_holds_null, value)) if isinstance(value, list) else value is None
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
+
+
+def _text(text: str) -> str:
+    """JSON's escapes are TOML's; only DEL must be escaped here and not there."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Json) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)
