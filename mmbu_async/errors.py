@@ -10,7 +10,7 @@
     │   ├── StoreLockedError      another process holds the run or the file
     │   ├── StoreVersionError     the store was written by a newer version
     │   ├── StoreFullError        the disk is full, or the file may not grow
-    │   └── RunNotFoundError      no run of that name
+    │   └── RunNotFoundError      no run of that name                                           exit 2
     ├── RunChangedError           resume with settings that would mix two experiments           exit 2
     ├── EndpointError             the endpoint refuses every row: key, model name, quota        exit 4
     ├── EndpointDownError         many rows in a row failed alike: the breaker opened           exit 5
