@@ -159,7 +159,7 @@ class EndpointClient:
 
         async def note(failure: Failure, decision: RetryDecision) -> None:
             if decision.again and decision.rate_limited and failure.retry_after_s:
-                self.gate.pause(decision.wait_s)
+                self.gate.pause(failure.retry_after_s)
             await keep(last[0], not decision.again)
 
         return await with_retries(

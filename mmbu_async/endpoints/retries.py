@@ -15,8 +15,8 @@ import tenacity
 from mmbu_async.model import TRANSIENT_KINDS, Completion, Failure, FailureKind, RetryDecision
 
 SHORTEST_ASKED_S = 0.1
-"""A shorter Retry-After (`0` is in use) says no more than none: without backing off, and without using up
-attempts, a row would be sent again and again as fast as the network goes."""
+"""A shorter wait that is asked for is lengthened at random like one that is not: everybody who was told to
+come again in 20 ms would come at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +35,20 @@ def decide(outcome: Completion | Failure, counted: int, policy: RetryPolicy, ran
 
     Full jitter after exponential bounds: M. Brooker, Exponential Backoff and Jitter, AWS Architecture Blog,
     2015. A wait that the endpoint asked for is kept to and lengthened by up to a tenth, never shortened.
+    `Retry-After: 0`, which is in use, asks for nothing: else a row would be sent again and again as fast as
+    the network goes, and use up no attempt.
     """
     if isinstance(outcome, Completion) or outcome.kind not in TRANSIENT_KINDS:
         return RetryDecision(again=False)
     limited = outcome.kind is FailureKind.RATE_LIMIT
     asked = outcome.retry_after_s or 0.0
+    counts = not (limited and asked > 0)
     if asked >= SHORTEST_ASKED_S:
         wait = asked * random.uniform(1.0, 1.1)
-        return RetryDecision(again=True, wait_s=wait, rate_limited=limited, counts=not limited)
-    bound = min(policy.longest_s, policy.base_s * 2 ** min(counted - 1, 30))
-    wait = max(asked, random.uniform(0.0, bound))
-    return RetryDecision(again=True, wait_s=wait, rate_limited=limited)
+    else:
+        bound = min(policy.longest_s, policy.base_s * 2 ** min(counted - 1, 30))
+        wait = max(asked, random.uniform(0.0, bound))
+    return RetryDecision(again=True, wait_s=wait, rate_limited=limited, counts=counts)
 
 
 async def with_retries(

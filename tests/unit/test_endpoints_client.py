@@ -158,7 +158,7 @@ async def test_a_429_that_says_when_pauses_the_gate_and_only_that() -> None:
     script = scripted(error(429, retry_after="7"), error(503, retry_after="5"), error(429), reply())
     async with rig(FakeTransport(script)) as it:
         await it.call()
-    assert it.pauses == [it.waits[0]]
+    assert it.pauses == [7.0]
     assert 7.0 <= it.waits[0] <= 7.7
     assert 5.0 <= it.waits[1] <= 5.5
 

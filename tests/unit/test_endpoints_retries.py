@@ -58,13 +58,14 @@ def test_a_wait_that_was_asked_for_is_never_shortened(asked: float, counted: int
         assert decision.counts == (kind is not FailureKind.RATE_LIMIT)
 
 
-@pytest.mark.parametrize("asked", [0.0, 0.02, None])
-def test_a_wait_of_next_to_nothing_backs_off_like_none(asked: float | None) -> None:
+@pytest.mark.parametrize(("asked", "counts"), [(None, True), (0.0, True), (0.02, False)])
+def test_a_wait_of_next_to_nothing_is_lengthened_at_random(asked: float | None, counts: bool) -> None:
+    """All who are told to come again in 20 ms must not come again together; `0` says no more than nothing."""
     random = Random(1)
     waits = []
     for _ in range(50):
         decision = decide(failure(FailureKind.RATE_LIMIT, asked), 4, POLICY, random)
-        assert decision.counts
+        assert decision.counts == counts
         assert decision.rate_limited
         assert decision.wait_s >= (asked or 0.0)
         waits.append(decision.wait_s)
