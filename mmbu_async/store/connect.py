@@ -115,8 +115,9 @@ class AsyncConnection(aiosqlite.Connection):
     """aiosqlite's connection with one more call.
 
     A call crosses to the connection's thread and back, which costs 70 to 80 µs whatever it does. Its own
-    methods run one statement a call; `run` runs a function of any number of them, so that a transaction
-    costs one crossing. It is built on what those methods are built on.
+    methods run one statement a call; `run_in_thread` runs a function of any number of them, so that a
+    transaction costs one crossing. It is built on what those methods are built on. (Not named `run`: up to
+    aiosqlite 0.21 a connection is a Thread.)
     """
 
     @classmethod
@@ -133,7 +134,7 @@ class AsyncConnection(aiosqlite.Connection):
         async with connection:
             yield connection
 
-    async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
+    async def run_in_thread(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """What `function` returns, run on the connection's thread."""
         return cast(T, await self._execute(function, self._conn))  # type: ignore[no-untyped-call]
 

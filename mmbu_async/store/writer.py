@@ -90,7 +90,7 @@ class Writer:
             if not batch.futures:
                 continue
             try:
-                await self._connection.run(batch.commit)
+                await self._connection.run_in_thread(batch.commit)
             except sqlite3.Error as error:
                 self._stop(named(error, self._path), batch)
                 return

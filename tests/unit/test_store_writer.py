@@ -329,7 +329,9 @@ async def test_a_full_store_is_a_named_error_for_all_and_keeps_what_was_acknowle
     failed: list[str] = []
     with pytest.raises(StoreFullError, match=r"store\.sqlite: the disk is full or the file may not grow"):
         async with Writer.open(kit.path) as writer:
-            await writer._connection.run(lambda c: c.execute("PRAGMA max_page_count = 60").fetchall())
+            await writer._connection.run_in_thread(
+                lambda c: c.execute("PRAGMA max_page_count = 60").fetchall()
+            )
 
             async def one(key: int) -> None:
                 try:
@@ -468,11 +470,11 @@ async def test_durability_is_as_asked(kit: StoreKit, synchronous: Any, level: in
         return tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
 
     async with Writer.open(kit.path, synchronous=synchronous) as writer:
-        assert await writer._connection.run(settings) == (level, "wal", 1)
+        assert await writer._connection.run_in_thread(settings) == (level, "wal", 1)
 
 
 async def test_full_is_the_default(kit: StoreKit) -> None:
     kit.open()
     async with Writer.open(kit.path) as writer:
-        found = await writer._connection.run(lambda c: c.execute("PRAGMA synchronous").fetchone())
+        found = await writer._connection.run_in_thread(lambda c: c.execute("PRAGMA synchronous").fetchone())
     assert found == (2,)
