@@ -29,11 +29,13 @@ _QUOTA_CODES = frozenset(
         "insufficient_balance",
         "exceeded_current_quota_error",
         "billing_error",
+        "enforced_spend_limit_reached",
     }
 )
 _QUOTA_WORDS = (
     "credit balance is too low",
     "specified api usage limits",
+    "monthly api usage threshold",
     "insufficient balance",
     "insufficient credits",
     "out of credits",
@@ -231,9 +233,10 @@ def _words(body: bytes) -> _Words:
     error = payload.get("error") or payload
     if not isinstance(error, dict):
         return _Words(message=_one_line(str(error)), wait_s=wait_s)
-    codes = frozenset(
-        str(error[key]) for key in ("code", "type", "status") if isinstance(error.get(key), str | int)
-    )
+    details = error.get("details")
+    said = [error.get(key) for key in ("code", "type", "status")]
+    said.append(details.get("error_code") if isinstance(details, dict) else None)
+    codes = frozenset(str(word) for word in said if isinstance(word, str | int))
     message = error.get("message") or payload.get("message") or payload.get("detail") or ""
     words = _one_line(message if isinstance(message, str) else str(message))
     return _Words(message=words, codes=codes, wait_s=wait_s)
