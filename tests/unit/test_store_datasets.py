@@ -124,6 +124,24 @@ def test_any_change_of_content_is_another_dataset(kit: StoreKit, change: dict[st
     assert len(stored(store, second)) == 3
 
 
+def test_rows_that_differ_between_two_datasets_are_named_in_order(kit: StoreKit) -> None:
+    store = kit.open()
+    first = register(store, [sample(n) for n in range(6)])
+    rows = [sample(n) for n in range(5)]
+    rows[3] = replace(rows[3], answer="b")
+    rows[1] = replace(rows[1], fields={})
+    second = register(store, [*rows, sample(5, id="new")])
+    changed = store.changed_rows(first.id, second.id)
+    assert (changed[:2], sorted(changed[2:])) == (["row-1", "row-3"], ["new", "row-5"])
+    assert store.changed_rows(first.id, first.id) == ["row-0", "row-1", "row-2", "row-3", "row-4", "row-5"]
+
+
+def test_columns_are_those_of_any_row(kit: StoreKit) -> None:
+    store = kit.open()
+    dataset = register(store, [sample(0), sample(1, fields={"stain": None, "organ": "liver"})])
+    assert sorted(store.columns(dataset.id)) == ["organ", "stain", "unique_id"]
+
+
 def test_order_is_content(kit: StoreKit) -> None:
     store = kit.open()
     first = register(store, [sample(0), sample(1)])

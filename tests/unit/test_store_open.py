@@ -172,6 +172,26 @@ def test_many_can_make_the_same_store_at_once(tmp_path: Path, round_: int) -> No
         assert connection.execute("SELECT count(*) FROM judge").fetchone() == (6,)
 
 
+def test_the_switch_to_the_log_waits_for_others(kit: StoreKit) -> None:
+    """SQLite itself gives up at once where another process reads a store that has no log yet."""
+    kit.open().close()
+    with closing(sqlite3.connect(kit.path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM run").fetchone()
+        with pytest.raises(StoreLockedError):
+            Store.open(kit.path, busy_timeout_s=0.02)
+        opening = threading.Thread(target=lambda: Store.open(kit.path).close())
+        opening.start()
+        opening.join(0.05)
+        assert opening.is_alive()
+        other.execute("COMMIT")
+        opening.join(10)
+        assert not opening.is_alive()
+    with closing(sqlite3.connect(kit.path)) as again:
+        assert again.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 GROW = """
 import resource, signal, sys
 from pathlib import Path

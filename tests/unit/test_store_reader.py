@@ -117,6 +117,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "to_judge": {"run": 1, "judge": 1, "after": -1, "n": 100, "judged": False, "before": None},
     "score_page": {"run": 1, "judge": 1, "stale": True, "after": 0, "n": 100},
     "scores_stale": {"run": 1, "judge": 1},
+    "outcome_page": {"run": 1, "after": 0, "n": 100},
     "row_page": {"run": 1, "after": 0, "n": 100},
     "calls_of_span": {"run": 1, "first": 1, "last": 100},
     "verdicts_of_span": {"run": 1, "first": 1, "last": 100},

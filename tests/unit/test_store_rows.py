@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mmbu_async.errors import DataError
-from mmbu_async.model import Completion, Failure, FailureKind, Status, Usage, Verdict
+from mmbu_async.model import (
+    Answer,
+    Completion,
+    Failure,
+    FailureKind,
+    Score,
+    Status,
+    Usage,
+    Verdict,
+)
 from mmbu_async.store import Writer
 
 if TYPE_CHECKING:
@@ -65,6 +74,50 @@ async def test_a_row_without_a_reply_says_why(kit: StoreKit) -> None:
     assert (untouched.status, untouched.attempts, untouched.failure) == (Status.PENDING, 0, None)
 
 
+async def test_outcomes_say_what_rows_say(kit: StoreKit) -> None:
+    """The quick way gives the figures of the thorough one."""
+    store = kit.open()
+    run, session = kit.begin(store, 8)
+    async with Writer.open(kit.path) as writer:
+        await writer.write(
+            kit.reply(run, session, 1, image_scale=0.5),
+            kit.verdict(run, 1, True),
+            kit.reply(run, session, 2),
+            kit.verdict(run, 2, None),
+            kit.failure(run, session, 3, FailureKind.TIMEOUT, final=False),
+            kit.failure(run, session, 3, FailureKind.BAD_REQUEST, attempt=2),
+            kit.failure(run, session, 4, final=False),
+            kit.failure(run, session, 5, judge_id=1),
+            kit.reply(run, session, 6),
+        )
+    scores = [
+        (
+            one,
+            Answer(text=" " if one.key == 2 else "7", how="tag"),
+            Score(status=Status.SCORED, correct=True, tp=1, detail={"iou": 1})
+            if one.key == 1
+            else Score(status=Status.UNJUDGED),
+        )
+        for one in store.score_inputs(run.id, 1)
+        if one.key < 3
+    ]
+    store.replace_scores(run.id, 1, scores, package_version="1", now=5.0)
+    rows, outcomes = list(store.rows(run.id)), list(store.outcomes(run.id))
+    for row, outcome in zip(rows, outcomes, strict=True):
+        assert (outcome.family, outcome.strata) == (row.family, row.sample.strata)
+        assert (outcome.status, outcome.score) == (row.status, row.score)
+        assert outcome.how == (row.answer.how if row.answer else None)
+        assert outcome.finish == (row.completion.finish if row.completion else None)
+        assert outcome.model == (row.completion.model if row.completion else "")
+        if row.completion:
+            assert outcome.image_scale == row.image_scale
+        if row.status is Status.FAILED:
+            assert row.failure is not None
+            assert outcome.failure is row.failure.kind
+    assert [outcome.answered for outcome in outcomes] == [True, False, *[True] * 6]
+    assert [outcome.failure for outcome in outcomes] == [None, None, FailureKind.BAD_REQUEST, *[None] * 5]
+
+
 async def test_show_has_each_exchange_in_order(kit: StoreKit) -> None:
     store = kit.open()
     kit.begin(store, 7, name="another dataset")
@@ -75,6 +128,7 @@ async def test_show_has_each_exchange_in_order(kit: StoreKit) -> None:
         await writer.write(kit.reply(run, session, key, attempt=2), kit.reply(run, session, key + 1, "next"))
         await writer.write(kit.reply(run, session, key, "judge's", judge_id=1, prompt_sha=b"p" * 32))
     detail = store.row(run.id, "row-4")
+    assert detail in list(store.details(run.id))
     assert detail.record == next(row for row in store.rows(run.id) if row.key == key)
     assert [(call.judge, call.attempt.number, call.session_id) for call in detail.calls] == [
         (None, 1, session),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mmbu_async.errors import RunNotFoundError, StoreError
-from mmbu_async.model import Answer, FailureKind, Score, Status, Usage
+from mmbu_async.model import Answer, FailureKind, Sample, Score, Status, Usage
 from mmbu_async.store import CallTotals, RunCounts, Store, Writer
 
 if TYPE_CHECKING:
@@ -101,6 +101,36 @@ def test_a_selection_stays_in_its_dataset(kit: StoreKit) -> None:
     run_id = another_run(store, first.dataset.id, "kept")
     assert store.select(run_id, lambda _: True, None) == 10
     assert [row.sample.position for row in store.rows(second.id)] == list(range(20))
+
+
+def test_what_the_next_resume_starts_from_can_change(kit: StoreKit) -> None:
+    store = kit.open()
+    run, _ = kit.begin(store, limit=5)
+    store.set_run_config(run.id, {"limit": 9})
+    assert store.run("night").config == {"limit": 9}
+    assert store.run("night").identity == run.identity
+    assert store.sessions(run.id)[0].config == {"rpm": 10}
+    store.set_run_judge(run.id, store.judge("local", {"model": "local"}, now=4.0).id)
+    judge = store.run("night").judge
+    assert judge is not None
+    assert judge.name == "local"
+
+
+def test_one_row_of_each_route_can_be_looked_at(kit: StoreKit) -> None:
+    store = kit.open()
+    routes = ("single_answer", "multi_label", "single_answer", "object_detection", "multi_label")
+    samples = (
+        (Sample(id=f"r{n}", position=n, question="q", answer="a", route=route), "f")
+        for n, route in enumerate(routes)
+    )
+    dataset = store.register_dataset("bench", "here", "s", samples, now=1.0)
+    run_id = another_run(store, dataset.id, "some")
+    store.select(run_id, lambda sample: sample.position != 1, None)
+    assert [(one.id, one.route) for one in store.route_samples(run_id)] == [
+        ("r0", "single_answer"),
+        ("r3", "object_detection"),
+        ("r4", "multi_label"),
+    ]
 
 
 def test_sessions_are_noted_with_their_end(kit: StoreKit) -> None:
