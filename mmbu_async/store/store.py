@@ -52,11 +52,7 @@ class Store:
         """Open the store, made where it is missing and `create` allows it, migrated where it is older.
         A context manager."""
         connection = connect(
-            path,
-            create=create,
-            read_only=read_only,
-            synchronous=synchronous,
-            busy_timeout_s=busy_timeout_s,
+            path, create=create, read_only=read_only, synchronous=synchronous, busy_timeout_s=busy_timeout_s
         )
         return cls(connection, path)
 
@@ -175,9 +171,8 @@ class Store:
     def set_run_config(self, run_id: int, config: Mapping[str, Json]) -> None:
         """What the next resume starts from. What earlier sessions ran with stays with them."""
         with self._named():
-            self._connection.execute(
-                query("set_run_config"), {"run": run_id, "config": codec.dump(dict(config))}
-            )
+            values = {"run": run_id, "config": codec.dump(dict(config))}
+            self._connection.execute(query("set_run_config"), values)
 
     # ------------------------------------------------------------ sessions and lease
 
@@ -207,9 +202,8 @@ class Store:
     def end_session(self, session_id: int, ended: str, *, now: float) -> None:
         """Note how a session ended, in a word (`done`, `interrupted`, ...)."""
         with self._named():
-            self._connection.execute(
-                query("end_session"), {"session": session_id, "ended": codec.clean(ended), "now": now}
-            )
+            values = {"session": session_id, "ended": codec.clean(ended), "now": now}
+            self._connection.execute(query("end_session"), values)
 
     def sessions(self, run_id: int) -> tuple[SessionRecord, ...]:
         """Oldest first."""
@@ -277,8 +271,7 @@ class Store:
 
     def rows(self, run_id: int) -> Iterator[RowRecord]:
         """Everything known of each selected row, in order of position, streamed."""
-        for detail in self.details(run_id):
-            yield detail.record
+        return (detail.record for detail in self.details(run_id))
 
     def details(self, run_id: int) -> Iterator[RowDetail]:
         """The same, with every exchange about each row."""
