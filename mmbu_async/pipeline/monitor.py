@@ -60,8 +60,10 @@ class Monitor:
         return max(0, self.total - self.done_before - self.done - self.failed)
 
     def rate(self, now: float) -> float:
-        """Rows a second over the last minute; call it about once a second."""
+        """Rows a second over the last minute, or since the start where that is less long ago."""
         finished = self.done + self.failed
+        if not self._recent:
+            self._recent.append((self.started, 0))
         self._recent.append((now, finished))
         while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
             self._recent.popleft()

@@ -93,8 +93,10 @@ def _rows(monitor: Monitor) -> str:
 
 def _speed(monitor: Monitor, now: float) -> str:
     rate = monitor.rate(now)
-    eta = duration(monitor.open / rate) if rate > 0 else "not known yet"
-    return f"{rate:,.1f} rows/s, {duration(now - monitor.started)} so far, ETA {eta}"
+    speed = f"{rate:,.1f} rows/s, {duration(now - monitor.started)} so far"
+    if not monitor.open:
+        return speed
+    return f"{speed}, ETA {duration(monitor.open / rate) if rate > 0 else 'not known yet'}"
 
 
 def _calls(monitor: Monitor, stages: Stages) -> str:

@@ -43,7 +43,7 @@ def test_open_rows() -> None:
 
 
 def test_the_rate_is_of_the_last_minute() -> None:
-    monitor = Monitor(run="r", total=10_000)
+    monitor = Monitor(run="r", total=10_000, started=0.0)
     assert monitor.rate(0.0) == 0.0
     for second in range(1, 31):
         monitor.done += 10
@@ -56,8 +56,15 @@ def test_the_rate_is_of_the_last_minute() -> None:
     assert last == pytest.approx(2.0)
 
 
+def test_the_first_look_has_a_rate_too() -> None:
+    # Plain log lines look for the first time after 15 s, and a short run ends before that.
+    monitor = Monitor(run="r", started=100.0)
+    monitor.done, monitor.failed = 28, 2
+    assert monitor.rate(115.0) == pytest.approx(2.0)
+
+
 def test_the_rate_after_a_long_silence() -> None:
-    monitor = Monitor(run="r")
+    monitor = Monitor(run="r", started=0.0)
     monitor.rate(0.0)
     monitor.done = 100
     assert monitor.rate(1000.0) == pytest.approx(0.1)
