@@ -38,8 +38,9 @@ ASKS = 2
 """Times a judge is asked before the row is unjudged."""
 WINDOW = 10
 """Rows in a row without a usable verdict after which the run stops."""
-REMEMBERED = 8192
-"""Verdicts of this session kept in memory; older ones are looked up in the store."""
+REMEMBERED = 1024
+"""Verdicts of this session kept in memory: those on their way to the disk, and some more. Older ones are
+looked up in the store."""
 LOOKUP = 64
 """Rows looked up in the store at once."""
 
