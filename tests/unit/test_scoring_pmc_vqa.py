@@ -25,8 +25,8 @@ CASES = json.loads(
 )
 TEMPLATE = (
     "Answer the following multiple choice question. The entire content of your response should be of the "
-    "following format: 'ANSWER: [LETTER]' (without quotes) where [LETTER] is one of {letters}.\n\n{question}\n"
-    "\n{choices}"
+    "following format: 'ANSWER: [LETTER]' (without quotes) where [LETTER] is one of {letters}.\n\n"
+    "{question}\n\n{choices}"
 )
 PIECES = [
     *(
