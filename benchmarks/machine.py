@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sqlite3
@@ -40,13 +39,6 @@ def headline(machine: Mapping[str, Any]) -> str:
         f"{machine['memory_mb']} MB; {machine['platform']}; Python {machine['python']}, "
         f"SQLite {machine['sqlite']}; commit {machine.get('commit')}; {machine['date']}"
     )
-
-
-def write_json(file: Path, results: Any) -> None:
-    """Results with the machine beside them, as every benchmark here writes them."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"machine": describe(), "results": results}, indent=2)
-    file.write_text(text + "\n", encoding="utf-8")
 
 
 def usable_cores() -> list[int]:
