@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def draining_signals(stop: Stop, run: str) -> Iterator[None]:
+def draining_signals(stop: Stop) -> Iterator[None]:
     """While inside, signals ask `stop` to drain; a second one cancels the current task."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -30,11 +30,8 @@ def draining_signals(stop: Stop, run: str) -> Iterator[None]:
                 task.cancel()
             return
         log.warning("%s: finishing calls under way; once more to abort", name)
-        stop.request(
-            InterruptedRunError(
-                f"stopped by {name}; everything paid for is kept: `mmbu resume {run}` continues."
-            )
-        )
+        text = f"stopped by {name}; everything paid for is kept, and the next start goes on from there."
+        stop.request(InterruptedRunError(text))
 
     for name in _NAMES:
         number = getattr(signal, name, None)

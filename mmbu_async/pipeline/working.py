@@ -107,7 +107,7 @@ class Worker:
         stop = Stop()
         ended = "aborted"
         try:
-            with draining_signals(stop, self.run.name):
+            with draining_signals(stop):
                 await self._engine(session_id, judge_id, judged, stop)
             ended = _ending(stop.reason)
         except BaseExceptionGroup as group:
