@@ -55,6 +55,8 @@ class Session:
     read_verdict: Callable[[str], bool | None]
     spent: float
     """US dollars of earlier sessions."""
+    proven: bool = False
+    """Whether an earlier session got a reply with these settings."""
     infer: bool = True
     """False: only verdicts are bought."""
     judge: bool = True
@@ -158,7 +160,7 @@ async def _build(
         recorder=recorder,
         placement=stack.enter_context(Threads(workshop)),
         estimator=estimator,
-        breaker=Breaker(),
+        breaker=Breaker(proven=session.proven),
         monitor=monitor,
         stop=stop,
         judge=judge,

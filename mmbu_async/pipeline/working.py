@@ -131,6 +131,7 @@ class Worker:
             fill=self.rules.fill,
             read_verdict=self.rules.read_verdict,
             spent=self.store.totals(self.run.id).cost_usd,
+            proven=counts.completed > 0,
             infer=self.work.infer,
             judge=judged,
             rejudge=self.work.judge_anew,
