@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from mmbu_async.sources.embedded import decoded, is_base64
 
+_STRUCTS = ({"bytes": "bytes", "path": "text"}, {"bytes": "bytes"}, {"path": "text"})
+
 
 def kind(type_: Any) -> str:
     """What a column of this Arrow type can hold, in words for people; '' where it cannot hold images."""
@@ -16,8 +18,9 @@ def kind(type_: Any) -> str:
         inner = "" if is_list(type_.value_type) else kind(type_.value_type)
         return f"list of {inner}" if inner else ""
     if pa.types.is_struct(type_):
-        names = {field.name for field in type_}
-        return "bytes and path" if names & {"bytes", "path"} else ""
+        kinds = {field.name: kind(field.type) for field in type_}
+        parts = {name: kinds[name] for name in ("bytes", "path") if name in kinds}
+        return " and ".join(parts) if parts in _STRUCTS else ""
     if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
         return "bytes"
     return "text" if _is_text(type_) else ""

@@ -1,7 +1,7 @@
 """Runs of cells of a large column, decoded once for all the rows that lie beside each other.
 
 Parquet can only be read from the start of a row group onwards, and a row group of images can be gigabytes.
-So each column in use has a cursor that moves forward a segment (some 16 MB) at a time, and the segments that
+So each column in use has a cursor that moves forward a segment (some 8 MB) at a time, and the segments that
 were used last are kept. Rows that are read in about their order cost one pass and a bounded memory; a row far
 behind costs another pass over its group.
 """
@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-SEGMENT_BYTES = 16 * 1024 * 1024
-KEPT_BYTES = 128 * 1024 * 1024
+SEGMENT_BYTES = 8 * 1024 * 1024
+KEPT_BYTES = 64 * 1024 * 1024
 CURSORS = 8
 """Columns that are read onwards at the same time: each holds an open file and part of a page."""
 
