@@ -17,8 +17,11 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def draining_signals(stop: Stop) -> Iterator[None]:
-    """While inside, signals ask `stop` to drain; a second one cancels the current task."""
+def draining_signals(stop: Stop, again: str) -> Iterator[None]:
+    """While inside, signals ask `stop` to drain; a second one cancels the current task.
+
+    `again` is the command that goes on afterwards.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     installed = []
@@ -30,8 +33,9 @@ def draining_signals(stop: Stop) -> Iterator[None]:
                 task.cancel()
             return
         log.warning("%s: finishing calls under way; once more to abort", name)
-        text = f"stopped by {name}; everything paid for is kept, and the next start goes on from there."
-        stop.request(InterruptedRunError(text))
+        stop.request(
+            InterruptedRunError(f"stopped by {name}; everything paid for is kept: {again} continues.")
+        )
 
     for name in _NAMES:
         number = getattr(signal, name, None)

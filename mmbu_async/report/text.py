@@ -179,8 +179,8 @@ def _spending(report: ReportData) -> Iterator[RenderableType]:
     for label, spend in sides:
         if spend.cost_unknown:
             yield Text(
-                f"The price of {words.count(spend.cost_unknown)} of {words.count(spend.calls)} {label} calls "
-                "is not known; the cost leaves them out."
+                f"What {words.count(spend.cost_unknown)} of {words.count(spend.calls)} {label} calls cost "
+                "is not known; the sum leaves them out."
             )
         if spend.usage_unreported:
             yield Text(

@@ -150,7 +150,7 @@ def test_tables_that_could_only_say_0_to_1_are_left_out(kind: str, make_run: Mak
 def test_what_is_unknown_of_the_money_is_said(make_run: MakeRun) -> None:
     text = on_terminal(report_of("unknown price", make_run))
     assert "unknown" in text
-    assert "The price of 2 of 2 model calls is not known" in text
+    assert "What 2 of 2 model calls cost is not known" in text
     markdown = to_markdown(build_report(*make_run([{**RIGHT, "cost": None}, RIGHT], name="half")))
     assert "over $0.0100" in markdown
 
