@@ -109,9 +109,10 @@ def test_paths_alone_name_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
 def test_bytes_without_a_struct(tmp_path: Path, type_: Any) -> None:
-    write(tmp_path, {"image": pa.array([picture(1), None, picture(2)], type_), "second": [None, None, b"x"]})
-    source = opened(tmp_path, "image", "second")
-    assert read(source) == [[picture(1)], [], [picture(2), b"x"]]
+    table = {"image": pa.array([picture(1), None, picture(2)], type_), "second": [None, None, b"x"]}
+    for rows_a_group in (1, 2, 3):
+        write(tmp_path, table, groups=rows_a_group)
+        assert read(opened(tmp_path, "image", "second")) == [[picture(1)], [], [picture(2), b"x"]]
 
 
 def test_lists_of_images(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mmbu_async.sources import segments
 from mmbu_async.sources.segments import Segments
 
 
@@ -23,12 +24,12 @@ class Segment:
 class Column:
     """Counts what is decoded."""
 
-    def __init__(self, segments: int = 10) -> None:
-        self.segments = segments
+    def __init__(self, count: int = 10) -> None:
+        self.count = count
         self.decoded: list[int] = []
 
     def __call__(self) -> Iterator[Segment]:
-        for number in range(self.segments):
+        for number in range(self.count):
             self.decoded.append(number)
             yield Segment(number)
 
@@ -95,16 +96,36 @@ def test_a_failure_is_not_kept() -> None:
     assert cache.get("c", 2, column).number == 2
 
 
-def test_threads_that_want_the_same_segment_decode_it_once() -> None:
-    cache, column = Segments(), Column()
-    together = threading.Barrier(8)
+class NoticedLock:
+    """Tells when somebody comes to it."""
 
-    def get(_: int) -> int:
-        together.wait()
-        return int(cache.get("c", 6, column).number)
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.comers = threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.comers.release()
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_threads_that_want_the_same_segment_decode_it_once() -> None:
+    cache, column, go_on = Segments(), Column(), threading.Event()
+    cache._cursors["c"] = cursor = segments._Cursor()
+    cursor.lock = noticed = NoticedLock()  # type: ignore[assignment]
+
+    def slow() -> Iterator[Segment]:
+        assert go_on.wait(30)
+        yield from column()
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(get, range(8))) == [6] * 8
+        waiting = [pool.submit(cache.get, "c", 6, slow) for _ in range(8)]
+        for _ in waiting:
+            assert noticed.comers.acquire(timeout=30)
+        go_on.set()
+        assert [each.result(30).number for each in waiting] == [6] * 8
     assert column.decoded == list(range(7))
 
 
