@@ -108,8 +108,8 @@ def measure(mb: int | None, options: Options) -> Findings:
 
 METHOD = (
     f"Images of {IMAGE_BYTES[0] // 1000} to {IMAGE_BYTES[1] // 1000} KB, as hard to compress as JPEG is; "
-    f"random members, {THREADS} threads, files in the page cache; each reading in a fresh process. The stored "
-    "archive and the plain files are a tenth of the size. The last two figures are of an archive of "
+    f"random members, {THREADS} threads, files in the page cache; each reading in a fresh process. The "
+    "stored archive and the plain files are a tenth of the size. The last two figures are of an archive of "
     f"{MANY_MEMBERS:,} empty members, as many as PMC-VQA's has."
 )
 
