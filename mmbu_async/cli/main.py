@@ -63,7 +63,18 @@ def main() -> None:
         # The reader of our output went away (`mmbu report | head`).
         sys.stderr.close()
         code = EXIT_OK
+    except BaseException as error:
+        if not _is_cancellation(error):
+            raise
+        _complain("aborted; calls under way are lost, the rest is kept: the same command again goes on.")
+        code = 130
     sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether the second Ctrl-C cancelled the run. Without a run asyncio is not even loaded."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def _print_version(wanted: bool) -> None:
