@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -287,6 +289,7 @@ def test_option_texts(reply: str) -> None:
         "(A) or (B), certainly not ultrasound",
         "(A) perfect (C) diminished",
         "B) It is bright, as (A) is not",
+        "See: A) first\nB) second\nC) third",
         "(A)(B)(C)(D)",
         "Either A or B, and ultrasound is possible",
         "A) X-ray\nB) CT\nC) CT",
@@ -338,6 +341,22 @@ def test_nothing(reply: str) -> None:
 )
 def test_other_options(reply: str, options: tuple[str, ...], letter: str) -> None:
     assert read(reply, options)[0] == letter
+
+
+def test_the_examples_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text(encoding="utf-8")
+    table = page.split("| rung | what counts |")[1].split("\n\n")[0]
+    options = ("X-ray", "MRI", "CT", "Ultrasound")
+    examples = [
+        (example, row.split("|")[1])
+        for row in table.splitlines()[2:]
+        for example in re.findall("`([^`]+)`", row.split("|")[3])
+    ]
+    assert len(examples) >= 15
+    for example, rungs in examples:
+        letter, how = read(example, options)
+        assert letter == ("" if how == NONE else "B"), example
+        assert f"`{how}`" in rungs, example
 
 
 @pytest.mark.parametrize("count", [0, 1, 27])
