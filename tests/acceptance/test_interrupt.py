@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mmbu_async.cli.main import _is_abort
 from tests.acceptance.program import MINI, mmbu, simulator, start
 
 
@@ -45,3 +46,18 @@ def test_ctrl_c_while_the_program_loads_is_no_traceback(tmp_path: Path, module: 
     (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
     done = mmbu("--version", environment={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_loop_that_a_ctrl_c_broke_into_is_no_bug_of_ours() -> None:
+    def fail(cause: type[BaseException]) -> RuntimeError:
+        try:
+            try:
+                raise cause
+            finally:
+                raise RuntimeError("Event loop stopped before Future completed.")
+        except RuntimeError as error:
+            return error
+
+    assert _is_abort(fail(KeyboardInterrupt))
+    assert not _is_abort(fail(ValueError))
+    assert not _is_abort(RuntimeError())
