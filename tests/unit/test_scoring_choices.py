@@ -144,6 +144,11 @@ def test_tags(reply: str) -> None:
     assert read(reply) == ("B", TAG)
 
 
+def test_the_last_phrases_of_a_reply_are_looked_at() -> None:
+    assert read("Answer: B\n" + "Answer: hm\n" * 20) == ("B", FIELD)
+    assert read("Answer: B\n" + "Answer: hm\n" * 80) == ("B", LABEL)
+
+
 def test_the_later_of_a_tag_and_a_field_counts() -> None:
     assert read('<answer>A</answer> {"answer": "B"}') == ("B", FIELD)
 
@@ -239,6 +244,8 @@ def test_lists(reply: str) -> None:
         "B,",
         "- b",
         "Option B",
+        "Answer B",
+        "Answer hm B",
         "I think it is B",
         "A chest film would be dark, so B",
         "Vitamin D is not seen: B",
@@ -283,6 +290,8 @@ def test_option_texts(reply: str) -> None:
         "(E)",
         "It is not B",
         "Not an X-ray",
+        "I would not choose B",
+        "A. or B.",
         "X-ray or ultrasound",
         "A\nB",
         "**A** or **B**",
@@ -325,7 +334,8 @@ def test_nothing(reply: str) -> None:
         ("no pneumonia", ("pneumonia", "no pneumonia"), "B"),
         ("There is no pneumonia", ("pneumonia", "effusion"), ""),
         ("There are 5 nuclei", ("2.5", "5"), "B"),
-        ("It measures 2.5 mm", ("5", "2"), ""),
+        ("It measures 2.5 mm", ("5", "7"), ""),
+        ("It measures 2.5 mm", ("2", "7"), ""),
         ("It is -5", ("5", "-5"), "B"),
         ("It is -5", ("5", "7"), ""),
         ("这是左肺的图像", ("左肺", "右肺"), "A"),
