@@ -15,7 +15,7 @@ _OPENING = (
     r"|(?i:option|choice|answer|letter|label|most\ likely|likely|probably|clearly|thus|therefore)\b)*+"
 )
 _LABEL = re.compile(rf"{_OPENING}([A-Za-z])")
-_GLUED = re.compile(rf"{_LATIN}|['.-]{_LATIN}")
+_GLUED = re.compile(rf"{_LATIN}|['-]{_LATIN}|\.(?![A-Z][a-z]){_LATIN}")
 _NEXT_WORD = re.compile(r"[*_`]*+[ \t]++([A-Za-z]{2,}+|[A-Za-z]-[A-Za-z]++)")
 _ABBREVIATION = re.compile(r"\.\s*+([a-z]++)")
 _GOES_ON = re.compile(

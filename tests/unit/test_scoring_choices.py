@@ -77,6 +77,7 @@ def read(reply: str, options: tuple[str, ...] = SCANS) -> tuple[str, str]:
         "Answer: B",
         "answer: b",
         "Answer:B",
+        "Answer: B.The image is bright",
         "ANSWER = B",
         "Answer：Ｂ",
         "**Answer:** B",
