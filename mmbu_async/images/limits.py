@@ -15,7 +15,7 @@ from mmbu_async.errors import ConfigError
 
 MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 """What can be accepted at all: the types that the wire formats know."""
-_UNLIMITED = 2**62
+UNLIMITED = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +24,14 @@ class ImageLimits:
 
     name: str
     accepted: frozenset[str] = frozenset(MEDIA_TYPES)
-    max_bytes_base64: int = _UNLIMITED
+    max_bytes_base64: int = UNLIMITED
     """Size after base64, as it stands in the request."""
-    max_edge: int = _UNLIMITED
+    max_edge: int = UNLIMITED
     """Pixels of the longer side."""
-    max_pixels: int = _UNLIMITED
+    max_pixels: int = UNLIMITED
     """Width times height."""
-    many_images: int = _UNLIMITED
-    many_max_edge: int = _UNLIMITED
+    many_images: int = UNLIMITED
+    many_max_edge: int = UNLIMITED
     """`max_edge` where a request holds more than `many_images` images."""
     source: str = ""
     """Where the numbers are from."""
@@ -49,11 +49,11 @@ class _Entry(BaseModel):
     endpoint: str
     hosts: list[str] = []
     accepted: frozenset[str] = Field(frozenset(MEDIA_TYPES), min_length=1)
-    max_bytes_base64: int = Field(_UNLIMITED, ge=1024)
-    max_edge: int = Field(_UNLIMITED, ge=1)
-    max_pixels: int = Field(_UNLIMITED, ge=1)
-    many_images: int = Field(_UNLIMITED, ge=1)
-    many_max_edge: int = Field(_UNLIMITED, ge=1)
+    max_bytes_base64: int = Field(UNLIMITED, ge=1024)
+    max_edge: int = Field(UNLIMITED, ge=1)
+    max_pixels: int = Field(UNLIMITED, ge=1)
+    many_images: int = Field(UNLIMITED, ge=1)
+    many_max_edge: int = Field(UNLIMITED, ge=1)
     source: str = ""
 
 

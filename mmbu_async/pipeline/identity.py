@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import orjson
 
 from mmbu_async.config import CallSettings, JudgeConfig, RunConfig
+from mmbu_async.images.limits import UNLIMITED
 from mmbu_async.model import Benchmark, Json
 
 Identity = Mapping[str, Json]
@@ -59,7 +60,8 @@ def differences(before: Identity, now: Identity) -> tuple[str, ...]:
         absent = _NOT_SET if name.startswith("params.") else None
         was, is_now = old.get(name, absent), new.get(name, absent)
         if not _same(was, is_now):
-            lines.append(f"{name}: {_show(was)} -> {_show(is_now)}")
+            show = _show_limit if name.startswith("images.") else _show
+            lines.append(f"{name}: {show(was)} -> {show(is_now)}")
     return tuple(lines)
 
 
@@ -82,6 +84,11 @@ def _same(was: Json, is_now: Json) -> bool:
     if isinstance(was, Mapping) and isinstance(is_now, Mapping):
         return was.keys() == is_now.keys() and all(_same(was[name], is_now[name]) for name in was)
     return bool(was == is_now)
+
+
+def _show_limit(value: Json) -> str:
+    """Of images: what is beyond all images is none."""
+    return "no limit" if isinstance(value, int) and value >= UNLIMITED else _show(value)
 
 
 def _show(value: Json) -> str:

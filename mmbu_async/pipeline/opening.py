@@ -132,18 +132,21 @@ def find_judge(store: Store, config: RunConfig, rules: Rules) -> int:
 
 
 def select_rows(store: Store, run: RunRecord, bench: Bench) -> int:
-    """Make the configured rows part of the run; a larger limit on resume adds some."""
+    """Make the configured rows part of the run; a larger limit on resume adds some.
+
+    Raises RunChangedError where the run is about other rows, and ConfigError where no row is meant.
+    """
     config = bench.config
+    _check_selection(run, store.counts(run.id).selected, config)
     keep = keeper(config.task, config.where)
     if config.where:
         first = next(bench.source.rows(), None)
         check_columns(config.where, list(first.fields) if first is not None else [])
     selected = store.select(run.id, keep, config.limit)
     if selected == 0:
-        raise ConfigError(
-            f"no row of {run.dataset.source} matches --task {', '.join(config.task) or 'any'} and "
-            f"--where {dict(config.where) or 'any'}; loosen them."
-        )
+        flags = [f"--task {task}" for task in config.task]
+        flags += [f"--where {column}={value}" for column, value in config.where.items()]
+        raise ConfigError(f"no row of {run.dataset.source} matches {' '.join(flags)}; loosen that.")
     return selected
 
 
@@ -194,7 +197,8 @@ def _check_content(store: Store, run: RunRecord, dataset: DatasetRecord) -> None
     )
     raise RunChangedError(
         f"run '{run.name}' was made with other dataset content than {dataset.source} has now "
-        f"(rows {listed}): put the earlier data back to continue it, or use --new-run to start another.",
+        f"(rows {listed}): put the earlier data back to continue it, or use `mmbu run --new-run` to start "
+        "another.",
         tuple(f"dataset row {row}" for row in rows),
     )
 
@@ -204,7 +208,7 @@ def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:
     if changes:
         raise RunChangedError(
             f"run '{run.name}' was made with other settings ({'; '.join(changes)}): use the earlier ones to "
-            "continue it, or --new-run to start another.",
+            "continue it, or `mmbu run --new-run` to start another.",
             changes,
         )
     judge_changes = differences(run.judge.identity, judge) if run.judge is not None else ()
@@ -213,6 +217,26 @@ def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:
             f"run '{run.name}' is judged with other settings ({'; '.join(judge_changes)}): use the earlier "
             f"ones to continue it, or `mmbu rejudge {run.name}` for another judge's verdicts.",
             tuple(f"judge.{change}" for change in judge_changes),
+        )
+
+
+def _check_selection(run: RunRecord, selected: int, config: RunConfig) -> None:
+    """A report names the selection, and rows once paid for stay in a run: only more of the same may come."""
+    if not selected:
+        return
+    before = {"task": run.config.get("task") or [], "where": run.config.get("where") or {}}
+    changes = differences(before, {"task": list(config.task), "where": dict(config.where)})
+    if changes:
+        raise RunChangedError(
+            f"run '{run.name}' is about other rows ({'; '.join(changes)}): select the earlier ones to "
+            "continue it, or use `mmbu run --new-run` to start another.",
+            changes,
+        )
+    if config.limit is not None and config.limit < selected:
+        raise RunChangedError(
+            f"run '{run.name}' has {selected:,} rows, and none is taken out again: leave out --limit "
+            f"{config.limit}, or use `mmbu run --new-run` to start another.",
+            (f"limit: {selected} -> {config.limit}",),
         )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mmbu_async import tasks
 from mmbu_async.config import JudgeConfig, RunConfig, build_config
+from mmbu_async.images.limits import UNLIMITED
 from mmbu_async.pipeline.identity import canonical, differences, judge_identity, run_identity
 
 POLICY = {"max_edge": 8000, "accepted": ["image/png"]}
@@ -154,3 +155,10 @@ def test_two_runs_are_the_same_exactly_when_no_difference_is_shown(
     assert differences(old, old) == ()
     for line in lines:
         assert "\n" not in line.replace("\\n", "")
+
+
+def test_no_limit_on_images_is_said_in_words() -> None:
+    before = {"images": {"max_edge": UNLIMITED}, "seed": UNLIMITED}
+    (images, seed) = differences(before, {"images": {"max_edge": 8000}, "seed": 8000})
+    assert images == "images.max_edge: no limit -> 8000"
+    assert "no limit" not in seed
