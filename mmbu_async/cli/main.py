@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.exceptions import TyperException
 
+from mmbu_async.cli.ends import complain, finish, is_abort, logged, screen
 from mmbu_async.cli.options import with_settings
 from mmbu_async.errors import EXIT_OK, DataError, MmbuError
 
@@ -49,43 +47,33 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except MmbuError as error:
-        _complain(str(error))
+        complain(str(error))
         code = error.exit_code
     except TyperException as error:
         # Usage errors: an unknown flag, a missing argument, a value of the wrong kind.
         if message := error.format_message().rstrip("."):
-            _complain(f"{message}; `mmbu COMMAND --help` lists the flags.")
+            complain(f"{message}; `mmbu COMMAND --help` lists the flags.")
         code = error.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        _complain("aborted.")
+        complain("aborted.")
         code = 130
     except BrokenPipeError:
         # The reader of our output went away (`mmbu report | head`).
         sys.stderr.close()
         code = EXIT_OK
     except BaseException as error:
-        if not _is_abort(error):
+        if not is_abort(error):
             raise
-        _complain("aborted; calls under way are lost, the rest is kept: the same command again goes on.")
+        complain("aborted; calls under way are lost, the rest is kept: the same command again goes on.")
         code = 130
     sys.exit(code if isinstance(code, int) else EXIT_OK)
-
-
-def _is_abort(error: BaseException) -> bool:
-    """Whether the second Ctrl-C cancelled the run, or broke into an event loop that was being closed (which
-    fails of that in its own words). Without a run asyncio is not even loaded."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is not None and isinstance(error, asyncio.CancelledError):
-        return True
-    cause = error.__context__
-    return isinstance(error, RuntimeError) and isinstance(cause, KeyboardInterrupt)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
         from mmbu_async.version import VERSION
 
-        _out().print(f"mmbu-async {VERSION}", highlight=False)
+        screen().print(f"mmbu-async {VERSION}", highlight=False)
         raise typer.Exit
 
 
@@ -122,16 +110,17 @@ def run(
 
     loaded = load_config(_with_benchmark(settings, benchmark), file=config)
     if write_config is not None:
-        write_config.write_text(to_toml(loaded), encoding="utf-8")
-        _out().print(f"wrote {write_config}: run it with `mmbu run --config {write_config}`", markup=False)
+        with show.writing(write_config):
+            write_config.write_text(to_toml(loaded), encoding="utf-8")
+        screen().print(f"wrote {write_config}: run it with `mmbu run --config {write_config}`", markup=False)
         return
     if dry_run:
         found = api.dry_run(loaded)
-        show.dry_run(found, loaded, _out())
+        show.dry_run(found, loaded, screen())
         raise typer.Exit(DataError.exit_code if found.problem_count else EXIT_OK)
-    with _logging(log_json, log_file) as watch:
+    with logged(log_json, log_file) as watch:
         result = api.evaluate_sync(loaded, new_run=new_run, watch=watch, check=False)
-    _finish(result)
+    finish(result)
 
 
 @app.command()
@@ -146,9 +135,9 @@ def resume(
     from mmbu_async import api
 
     store = _store_of(settings)
-    with _logging(log_json, log_file) as watch:
+    with logged(log_json, log_file) as watch:
         result = api.resume_sync(name, store=store, changes=settings, watch=watch, check=False)
-    _finish(result)
+    finish(result)
 
 
 @app.command()
@@ -163,9 +152,9 @@ def rejudge(
     from mmbu_async import api
 
     store = _store_of(settings)
-    with _logging(log_json, log_file) as watch:
+    with logged(log_json, log_file) as watch:
         result = api.rejudge_sync(name, store=store, changes=settings, watch=watch, check=False)
-    _finish(result, rejudged=True)
+    finish(result, rejudged=True)
 
 
 @app.command()
@@ -174,7 +163,7 @@ def rescore(name: RunName, store: StoreOption = DEFAULT_STORE) -> None:
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.rescored(api.rescore(name, store=store), _out())
+    show.rescored(api.rescore(name, store=store), screen())
 
 
 @app.command()
@@ -186,7 +175,7 @@ def status(
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.status(api.status(name, store=store), _out(), one=name is not None, store=store)
+    show.status(api.status(name, store=store), screen(), one=name is not None, store=store)
 
 
 @app.command()
@@ -203,7 +192,7 @@ def report(
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.report(api.report(name, store=store), _out(), form=form, out=out, full=full)
+    show.report(api.report(name, store=store), screen(), form=form, out=out, full=full)
 
 
 @app.command()
@@ -218,7 +207,7 @@ def export(
     from mmbu_async import api
 
     count = api.export(name, out, store=store)
-    _out().print(f"wrote {count:,} rows to {out}", markup=False)
+    screen().print(f"wrote {count:,} rows to {out}", markup=False)
 
 
 @app.command()
@@ -231,7 +220,7 @@ def show(
     from mmbu_async import api
     from mmbu_async.cli import show as printing
 
-    printing.row(api.show(name, row, store=store), _out())
+    printing.row(api.show(name, row, store=store), screen())
 
 
 @app.command()
@@ -248,7 +237,7 @@ def doctor(
 
     loaded = load_config(_with_benchmark(settings, benchmark), file=config)
     findings = api.run_sync(lambda: api.doctor(loaded))
-    show.findings(findings, _out())
+    show.findings(findings, screen())
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
 
@@ -273,21 +262,7 @@ def demo(
     """Draw a small split, simulate model and judge, run the whole way, and show what it looks like."""
     from mmbu_async.cli.demo import run_demo
 
-    run_demo(folder, rows=rows, seed=seed, console=_out())
-
-
-@contextlib.contextmanager
-def _logging(json: bool, file: Path | None) -> Iterator[Any]:
-    """Logs to standard error or a file, and the progress display that fits beside them."""
-    from mmbu_async.pipeline import logs
-    from mmbu_async.pipeline.progress import watcher
-
-    console = Console(stderr=True)
-    handler = logs.configure(json=json, file=file, console=console)
-    try:
-        yield watcher(console)
-    finally:
-        handler.close()
+    run_demo(folder, rows=rows, seed=seed, console=screen())
 
 
 def _with_benchmark(settings: dict[str, Any], given: str | None) -> dict[str, Any]:
@@ -298,22 +273,3 @@ def _with_benchmark(settings: dict[str, Any], given: str | None) -> dict[str, An
 def _store_of(settings: dict[str, Any]) -> Path:
     """Taken out of the settings: where a run lies is none of its own."""
     return settings.pop("store", None) or Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
-
-
-def _finish(result: Any, *, rejudged: bool = False) -> None:
-    """The report, then why the session ended and how to go on."""
-    from mmbu_async.cli import show
-
-    show.report(result.report(), _out())
-    show.how_to_go_on(result, _out(), rejudged=rejudged)
-    if result.stopped is not None:
-        _complain(str(result.stopped))
-    raise typer.Exit(result.exit_code)
-
-
-def _out() -> Console:
-    return Console(soft_wrap=False)
-
-
-def _complain(text: str) -> None:
-    Console(stderr=True).print(f"error: {text}", style="red", markup=False, highlight=False, soft_wrap=True)

@@ -124,9 +124,12 @@ def _gather(given: dict[str, Any]) -> dict[str, Any]:
 def _pairs(field: str, texts: list[str]) -> dict[str, Any]:
     pairs: dict[str, Any] = {}
     for text in texts:
+        flag = _TABLES[field]
         key, equals, value = text.partition("=")
-        if not equals or not key:
-            flag = _TABLES[field]
+        if not equals or not key.strip():
             raise ConfigError(f"--{flag} {text}: write it as --{flag} NAME=VALUE.")
-        pairs[key.strip()] = parse_json(value) if field == "params" else value
+        key = key.strip()
+        if key in pairs:
+            raise ConfigError(f"--{flag} {text}: {key} is given twice, and only one value can hold.")
+        pairs[key] = parse_json(value) if field == "params" else value
     return pairs

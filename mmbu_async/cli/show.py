@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -49,11 +51,22 @@ def report(
             case _:
                 _print(data, console, full)
         return
-    if chosen == "text":
-        with out.open("w", encoding="utf-8") as file:
-            _print(data, Console(file=file, width=100), full)
-    else:
-        out.write_text(to_markdown(data) if chosen == "markdown" else to_json(data), encoding="utf-8")
+    with writing(out):
+        if chosen == "text":
+            with out.open("w", encoding="utf-8") as file:
+                _print(data, Console(file=file, width=100), full)
+        else:
+            out.write_text(to_markdown(data) if chosen == "markdown" else to_json(data), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """What the system says against it is one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{file}: cannot be written ({reason}); choose another place.") from None
 
 
 def _print(data: ReportData, console: Console, full: bool) -> None:

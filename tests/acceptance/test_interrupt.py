@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mmbu_async.cli.main import _is_abort
+from mmbu_async.cli.ends import is_abort
 from tests.acceptance.program import MINI, mmbu, simulator, start
 
 
@@ -58,6 +58,6 @@ def test_a_loop_that_a_ctrl_c_broke_into_is_no_bug_of_ours() -> None:
         except RuntimeError as error:
             return error
 
-    assert _is_abort(fail(KeyboardInterrupt))
-    assert not _is_abort(fail(ValueError))
-    assert not _is_abort(RuntimeError())
+    assert is_abort(fail(KeyboardInterrupt))
+    assert not is_abort(fail(ValueError))
+    assert not is_abort(RuntimeError())

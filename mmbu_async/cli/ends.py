@@ -1,0 +1,55 @@
+"""What all commands share before and after their work: log, output, errors, the last words."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+
+@contextlib.contextmanager
+def logged(json: bool, file: Path | None) -> Iterator[Any]:
+    """Logs to standard error or a file, and the progress display that fits beside them."""
+    from mmbu_async.pipeline import logs
+    from mmbu_async.pipeline.progress import watcher
+
+    console = Console(stderr=True)
+    handler = logs.configure(json=json, file=file, console=console)
+    try:
+        yield watcher(console)
+    finally:
+        handler.close()
+
+
+def finish(result: Any, *, rejudged: bool = False) -> None:
+    """The report, then why the session ended and how to go on."""
+    from mmbu_async.cli import show
+
+    show.report(result.report(), screen())
+    show.how_to_go_on(result, screen(), rejudged=rejudged)
+    if result.stopped is not None:
+        complain(str(result.stopped))
+    raise typer.Exit(result.exit_code)
+
+
+def screen() -> Console:
+    return Console(soft_wrap=False)
+
+
+def complain(text: str) -> None:
+    Console(stderr=True).print(f"error: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def is_abort(error: BaseException) -> bool:
+    """Whether the second Ctrl-C cancelled the run, or broke into an event loop that was being closed (which
+    fails of that in its own words). Without a run asyncio is not even loaded."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and isinstance(error, asyncio.CancelledError):
+        return True
+    cause = error.__context__
+    return isinstance(error, RuntimeError) and isinstance(cause, KeyboardInterrupt)
