@@ -12,7 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("mmbu-async", "aiohttp", "aiosqlite", "numpy", "orjson", "pillow", "pybase64", "uvloop")
+from mmbu_async.version import VERSION
+
+PACKAGES = ("aiohttp", "aiosqlite", "numpy", "orjson", "pillow", "pybase64", "uvloop")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -26,7 +28,7 @@ def describe(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
         "platform": platform.platform(),
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
-        "packages": {name: _version(name) for name in packages},
+        "packages": {"mmbu-async": VERSION, **{name: _version(name) for name in packages}},
         "commit": _commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -65,6 +65,8 @@ class Measured:
         all ages, and the moment at which nine tenths of the rows were done."""
         begun = next((at for at, _, in_flight in self.samples if in_flight >= full), self.samples[0][0]) + 1.0
         window = [(at, done) for at, done, _ in self.samples if at >= begun and done <= 0.9 * self.rows]
+        if len(window) < 2:
+            raise RuntimeError("the run was too short to have a steady part; give it more rows")
         (first_at, first), (last_at, last) = window[0], window[-1]
         return (last - first) / (last_at - first_at)
 

@@ -42,8 +42,8 @@ def measure(options: Options) -> Findings:
             ]
         figures += _at_no_latency(kind, runs)
         details[kind] = [one.summary() for one in runs]
-    for rows in (ROWS, MANY_ROWS):
-        split = noise_split(options.folder, "scored", options.rows(rows, rows // 4))
+    for rows in (ROWS,) if options.quick else (ROWS, MANY_ROWS):
+        split = noise_split(options.folder, "scored", options.rows(rows, rows // 2))
         with endpoint(*bare(LATENCY_S)) as server:
             runs = [
                 measured.run(server, split, _store(options), concurrency=WIDE) for _ in range(options.repeats)

@@ -336,9 +336,24 @@ def _changed(config: RunConfig, changes: Mapping[str, Json] | None) -> RunConfig
         return config
     settings: dict[str, Any] = config.model_dump(mode="python")
     for name, value in changes.items():
-        nested = isinstance(value, Mapping) and isinstance(settings.get(name), dict) and name == "judge"
-        settings[name] = {**settings[name], **value} if nested else value
+        if name == "judge" and isinstance(value, Mapping):
+            settings[name] = {**_lasting(settings[name], value), **value}
+        else:
+            settings[name] = value
     return build_config(settings, "the command line")
+
+
+def _lasting(judge: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
+    """What still holds of a judge's settings under these changes.
+
+    Another model has another price, and its verdicts another name; another wire format, another address.
+    """
+    gone: set[str] = set()
+    if changes.get("model", judge["model"]) != judge["model"]:
+        gone |= {"name", "input_price", "output_price"}
+    if changes.get("endpoint", judge["endpoint"]) != judge["endpoint"]:
+        gone |= {"base_url", "api_key_env"}
+    return {name: value for name, value in judge.items() if name not in gone}
 
 
 def _bring_up_to_date(store: Store, run: RunRecord, path: Path) -> None:

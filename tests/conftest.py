@@ -104,7 +104,9 @@ class StoreKit:
         self, run: RunRecord, session: int, key: int, kind: FailureKind = FailureKind.TIMEOUT, **changes: Any
     ) -> CallRecord:
         failure = Failure(kind=kind, message=f"it was {kind}", status=changes.pop("status", None))
-        return self._call(run, session, key, failure, {"cost": None} | changes)
+        # As the client has it: an error costs nothing, a reply lost on its way nobody knows how much.
+        cost = None if failure.status is None else 0.0
+        return self._call(run, session, key, failure, {"cost": cost} | changes)
 
     def verdict(
         self, run: RunRecord, key: int, correct: bool | None, *, sha: bytes = b"p" * 32, **changes: Any

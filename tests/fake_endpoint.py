@@ -175,7 +175,7 @@ class Book:
 
 
 def settings(**changes: Any) -> CallSettings:
-    return CallSettings.model_validate({"model": "m", "base_url": "http://test.example/v1"} | changes)
+    return CallSettings.model_validate({"model": "m", "base_url": "http://test.example"} | changes)
 
 
 @dataclass

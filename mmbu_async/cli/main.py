@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,14 @@ app = typer.Typer(
 )
 
 DEFAULT_STORE = Path("mmbu.sqlite")
-StoreOption = Annotated[Path, typer.Option("--store", help="The SQLite file that holds the runs.")]
+STORE_VARIABLE = "MMBU_STORE"
+StoreOption = Annotated[
+    Path,
+    typer.Option(
+        "--store", envvar=STORE_VARIABLE, show_envvar=False, help="The SQLite file that holds the runs."
+    ),
+]
+BenchmarkName = Annotated[str | None, typer.Argument(help="Benchmark [default: mmbu-public].")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `mmbu status` lists them.")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON.", rich_help_panel="Output")]
 LogFile = Annotated[
@@ -79,7 +87,7 @@ def _root(
 @app.command()
 @with_settings()
 def run(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. mmbu-public.")] = "mmbu-public",
+    benchmark: BenchmarkName = None,
     settings: Any = None,
     config: ConfigFile = None,
     write_config: Annotated[
@@ -97,7 +105,7 @@ def run(
     from mmbu_async.cli import show
     from mmbu_async.config import load_config, to_toml
 
-    loaded = load_config({**settings, "benchmark": benchmark}, file=config)
+    loaded = load_config(_with_benchmark(settings, benchmark), file=config)
     if write_config is not None:
         write_config.write_text(to_toml(loaded), encoding="utf-8")
         _out().print(f"wrote {write_config}: run it with `mmbu run --config {write_config}`", markup=False)
@@ -122,7 +130,7 @@ def resume(
     """Go on with a run. Flags may change limits, concurrency, budget, addresses; not what changes answers."""
     from mmbu_async import api
 
-    store = settings.pop("store", DEFAULT_STORE)
+    store = _store_of(settings)
     with _logging(log_json, log_file) as watch:
         result = api.resume_sync(name, store=store, changes=settings, watch=watch, check=False)
     _finish(result)
@@ -139,10 +147,10 @@ def rejudge(
     """Buy verdicts only: of another judge (--judge-model …), or for rows that have none yet."""
     from mmbu_async import api
 
-    store = settings.pop("store", DEFAULT_STORE)
+    store = _store_of(settings)
     with _logging(log_json, log_file) as watch:
         result = api.rejudge_sync(name, store=store, changes=settings, watch=watch, check=False)
-    _finish(result)
+    _finish(result, rejudged=True)
 
 
 @app.command()
@@ -163,7 +171,7 @@ def status(
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.status(api.status(name, store=store), _out(), one=name is not None)
+    show.status(api.status(name, store=store), _out(), one=name is not None, store=store)
 
 
 @app.command()
@@ -214,7 +222,7 @@ def show(
 @app.command()
 @with_settings()
 def doctor(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. mmbu-public.")] = "mmbu-public",
+    benchmark: BenchmarkName = None,
     settings: Any = None,
     config: ConfigFile = None,
 ) -> None:
@@ -223,7 +231,7 @@ def doctor(
     from mmbu_async.cli import show
     from mmbu_async.config import load_config
 
-    loaded = load_config({**settings, "benchmark": benchmark}, file=config)
+    loaded = load_config(_with_benchmark(settings, benchmark), file=config)
     findings = api.run_sync(lambda: api.doctor(loaded))
     show.findings(findings, _out())
     if not all(finding.ok for finding in findings):
@@ -267,12 +275,22 @@ def _logging(json: bool, file: Path | None) -> Iterator[Any]:
         handler.close()
 
 
-def _finish(result: Any) -> None:
+def _with_benchmark(settings: dict[str, Any], given: str | None) -> dict[str, Any]:
+    """Left out, the benchmark is that of the file or the environment."""
+    return settings if given is None else {**settings, "benchmark": given}
+
+
+def _store_of(settings: dict[str, Any]) -> Path:
+    """Taken out of the settings: where a run lies is none of its own."""
+    return settings.pop("store", None) or Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
+
+
+def _finish(result: Any, *, rejudged: bool = False) -> None:
     """The report, then why the session ended and how to go on."""
     from mmbu_async.cli import show
 
     show.report(result.report(), _out())
-    show.how_to_go_on(result, _out())
+    show.how_to_go_on(result, _out(), rejudged=rejudged)
     if result.stopped is not None:
         _complain(str(result.stopped))
     raise typer.Exit(result.exit_code)

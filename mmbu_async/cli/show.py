@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -62,9 +63,9 @@ def _print(data: ReportData, console: Console, full: bool) -> None:
         print_report(data, console)
 
 
-def status(found: list[RunStatus], console: Console, *, one: bool) -> None:
+def status(found: list[RunStatus], console: Console, *, one: bool, store: Path) -> None:
     if one:
-        print_status(found[0].run, found[0].counts, found[0].totals, console)
+        print_status(found[0].run, found[0].counts, found[0].totals, console, flags=_store_flag(store))
     else:
         print_runs([(status.run, status.counts) for status in found], console)
 
@@ -73,14 +74,24 @@ def row(shown: Shown, console: Console) -> None:
     print_row(shown.detail, shown.prompts, console)
 
 
-def how_to_go_on(result: RunResult, console: Console) -> None:
+def how_to_go_on(result: RunResult, console: Console, *, rejudged: bool = False) -> None:
     """The next command, where there is one."""
     counts = result.counts
-    store = f" --store {result.store}" if result.store.name != "mmbu.sqlite" else ""
-    if result.stopped is not None or counts.failed or counts.pending:
-        _say(console, f"`mmbu resume {result.run}{store}` goes on where this stopped.")
+    run = shlex.quote(plain.line(result.run)) + _store_flag(result.store)
+    if result.stopped is not None and rejudged:
+        # Until it was asked about every row a judge is not the run's own: a resume would ask the earlier one.
+        _say(console, "The same `mmbu rejudge` again goes on where this stopped.")
+    elif result.stopped is not None or counts.failed or counts.pending:
+        _say(console, f"`mmbu resume {run}` goes on where this stopped.")
     elif counts.unjudged or counts.to_judge:
-        _say(console, f"`mmbu rejudge {result.run}{store}` asks the judge again about the unjudged rows.")
+        _say(console, f"`mmbu rejudge {run}` asks the judge again about the unjudged rows.")
+
+
+def _store_flag(store: Path) -> str:
+    """What names the store in a command to copy; nothing where it is the default one."""
+    if store.absolute() == Path("mmbu.sqlite").absolute():
+        return ""
+    return f" --store {shlex.quote(plain.line(str(store)))}"
 
 
 def rescored(done: Rescored, console: Console) -> None:

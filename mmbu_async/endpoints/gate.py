@@ -82,7 +82,9 @@ class Gate:
 
     def pause(self, seconds: float) -> None:
         """Start no call for a while: Retry-After. Calls under way go on."""
-        self.concurrency.pause_until(self._clock() + min(seconds, LONGEST_PAUSE_S))
+        until = self._clock() + min(seconds, LONGEST_PAUSE_S)
+        self.concurrency.pause_until(until)
+        self._tokens.pause_until(until)
 
     def close(self) -> None:
         """Start no further call at all; whoever waits gets Draining."""

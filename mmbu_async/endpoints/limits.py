@@ -116,9 +116,10 @@ class TokenBudget:
     def level(self) -> float:
         """Tokens that are free now; negative: debt."""
         now = self._clock()
-        if self._level < self.capacity:
-            self._level = min(self.capacity, self._level + (now - self._read_at) * self._rate)
-        self._read_at = now
+        if now > self._read_at:
+            if self._level < self.capacity:
+                self._level = min(self.capacity, self._level + (now - self._read_at) * self._rate)
+            self._read_at = now
         return self._level
 
     async def reserve(self, estimate: float) -> Reservation:
@@ -130,17 +131,22 @@ class TokenBudget:
         return Reservation(self, estimate)
 
     def pause_until(self, when: float) -> None:
-        """Reserve nothing before `when` (on the clock), and start from an empty bucket: Retry-After."""
+        """Reserve nothing before `when` (on the clock), and start from an empty bucket then: Retry-After.
+
+        Who says so has less in its bucket than we thought. What ours holds, and gains until then, would only
+        be refused again.
+        """
         self._paused_until = max(self._paused_until, when)
         if self._rate < math.inf:
             self._level = min(self.level, 0.0)
+            self._read_at = max(self._read_at, when)
 
     def _wait_s(self, amount: float) -> float:
         """Seconds until `amount` can be taken, as it looks now; 0: at once."""
-        level = self.level
-        pause = self._paused_until - self._read_at
-        missing = min(amount, self.capacity) - level
-        return max(pause, missing / self._rate if missing > 0 else 0.0)
+        missing = min(amount, self.capacity) - self.level
+        now = self._clock()
+        until_full_enough = self._read_at - now + missing / self._rate if missing > 0 else 0.0
+        return max(self._paused_until - now, until_full_enough)
 
     def _return(self, tokens: float) -> None:
         self._level = self.level + tokens

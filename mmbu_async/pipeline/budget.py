@@ -5,7 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.gate import Draining
+from mmbu_async.endpoints.prices import Price
+from mmbu_async.endpoints.tokens import most_output_tokens
+from mmbu_async.model import Usage
+from mmbu_async.store import Unpriced
+
+UNSEEN_INPUT_TOKENS = 4096
+"""Input tokens of a call where no call ever told any: more than an image takes by either maker's rule, and a
+question."""
+
+
+def most_unpriced(unpriced: Unpriced, settings: CallSettings, price: Price) -> float:
+    """US dollars that earlier calls of unknown cost may have cost at most: the cap holds over sessions."""
+    seen = price.cost(Usage(input_tokens=unpriced.input_tokens, output_tokens=unpriced.output_tokens))
+    call = Usage(
+        input_tokens=unpriced.most_input_tokens or UNSEEN_INPUT_TOKENS,
+        output_tokens=most_output_tokens(settings),
+    )
+    return seen + unpriced.unseen * price.cost(call)
 
 
 class Budget:

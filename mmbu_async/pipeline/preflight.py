@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from mmbu_async.errors import EndpointDownError
-from mmbu_async.model import Answer, Completion
+from mmbu_async.model import TRANSIENT_KINDS, Answer, Completion, Failure
 from mmbu_async.pipeline.inferring import PAGE, InferStage
 from mmbu_async.pipeline.judging import JudgeStage
 from mmbu_async.pipeline.placement import ReadyRow
 from mmbu_async.store import StoredSample
 
 TRIES = 3
-"""Rows that may be refused (a content policy, a broken image) before the run is not begun."""
+"""Rows that may be refused (a content policy) or get no verdict before the run is not begun."""
 SEARCHED = 4
 """Pages searched for a row that needs the judge."""
 
@@ -26,23 +26,34 @@ async def preflight(infer: InferStage, judge: JudgeStage, *, with_model: bool) -
         if infer.stop:
             return
         (prepared,) = await infer.placement.prepare([row])
-        outcome = await infer.ask(prepared) if isinstance(prepared, ReadyRow) else None
+        if not isinstance(prepared, ReadyRow):
+            # A broken image says nothing of the endpoint. The run meets the row again and records it.
+            continue
+        outcome = await infer.ask(prepared)
         judged = await _judged(judge) if isinstance(outcome, Completion) else False
         tried += 1
         if judged or tried == TRIES:
             break
     else:
         return
-    if not judged and not infer.stop:
-        what = (
-            "the judge gave no verdict on" if isinstance(outcome, Completion) else "the model did not answer"
+    if judged or infer.stop or (infer.breaker.proven and _refused(outcome)):
+        return
+    what = "the judge gave no verdict on"
+    why = ""
+    if isinstance(outcome, Failure):
+        what = "the model did not answer"
+        why = f" ({outcome.message})"
+    infer.stop.request(
+        EndpointDownError(
+            f"preflight: {what} the first {tried} rows{why}; `mmbu doctor` says more, "
+            "--no-preflight runs all the same."
         )
-        infer.stop.request(
-            EndpointDownError(
-                f"preflight: {what} the first {tried} rows; `mmbu doctor` says more, "
-                "--no-preflight runs all the same."
-            )
-        )
+    )
+
+
+def _refused(outcome: Completion | Failure | None) -> bool:
+    """Whether the endpoint is there and would not take this row: a resume meets such rows first."""
+    return isinstance(outcome, Failure) and outcome.kind not in TRANSIENT_KINDS
 
 
 async def _judged(judge: JudgeStage) -> bool:

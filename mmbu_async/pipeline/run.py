@@ -24,7 +24,7 @@ from mmbu_async.errors import BudgetReachedError, ConfigError, MmbuError
 from mmbu_async.images import ImageLimits
 from mmbu_async.model import Benchmark, ImageRef, JudgeItem, Prompt
 from mmbu_async.pipeline.breaker import Breaker
-from mmbu_async.pipeline.budget import Budget
+from mmbu_async.pipeline.budget import Budget, most_unpriced
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.inferring import PAGE, InferStage
 from mmbu_async.pipeline.judging import LOOKUP, JudgeStage
@@ -33,7 +33,7 @@ from mmbu_async.pipeline.placement import Threads, Workshop
 from mmbu_async.pipeline.preflight import preflight
 from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
-from mmbu_async.store import Reader, Writer
+from mmbu_async.store import Reader, RunTotals, Writer
 
 PREPARERS = 3
 """Batches in preparation at once, on two threads: one waits ready while two are worked on."""
@@ -53,8 +53,10 @@ class Session:
     image_limits: ImageLimits
     fill: Callable[[JudgeItem], Prompt]
     read_verdict: Callable[[str], bool | None]
-    spent: float
-    """US dollars of earlier sessions."""
+    before: RunTotals
+    """What earlier sessions took."""
+    proven: bool = False
+    """Whether an earlier session got a reply with these settings."""
     infer: bool = True
     """False: only verdicts are bought."""
     judge: bool = True
@@ -120,7 +122,7 @@ async def _build(
     session: Session, monitor: Monitor, stop: Stop, random: Random, stack: AsyncExitStack
 ) -> Stages:
     config = session.config
-    budget = Budget(config.max_cost, session.spent, lambda: stop.request(_budget_reached(config)))
+    budget = Budget(config.max_cost, _spent(session), lambda: stop.request(_budget_reached(config)))
     writer = await stack.enter_async_context(Writer.open(session.store, synchronous=config.synchronous))
     reader = await stack.enter_async_context(Reader.open(session.store))
     model_client = await _client(config, session.infer, budget, random, stack)
@@ -158,7 +160,7 @@ async def _build(
         recorder=recorder,
         placement=stack.enter_context(Threads(workshop)),
         estimator=estimator,
-        breaker=Breaker(),
+        breaker=Breaker(proven=session.proven),
         monitor=monitor,
         stop=stop,
         judge=judge,
@@ -187,6 +189,17 @@ async def _client(
     return await stack.enter_async_context(client)
 
 
+def _spent(session: Session) -> float:
+    """US dollars of earlier sessions; under a cap, calls of unknown cost are taken at their worst."""
+    before, config = session.before, session.config
+    spent = before.cost_usd
+    if config.max_cost is not None:
+        for unpriced, settings in ((before.unpriced_infer, config), (before.unpriced_judge, config.judge)):
+            price = Prices().find(settings)
+            spent += most_unpriced(unpriced, settings, price) if price is not None else 0.0
+    return spent
+
+
 def _workers(settings: CallSettings) -> int:
     """Rows in hand at once: as many as calls, and some whose call waits for a retry without its slot."""
     return settings.concurrency + max(8, settings.concurrency // 2)
@@ -194,8 +207,8 @@ def _workers(settings: CallSettings) -> int:
 
 def _budget_reached(config: RunConfig) -> MmbuError:
     return BudgetReachedError(
-        f"the money cap of {config.max_cost:g} US dollars is reached; everything so far is kept: "
-        "resume with a higher --max-cost."
+        f"the money cap of {config.max_cost:g} US dollars is reached (a call of unknown cost counts at its "
+        "worst); everything so far is kept: resume with a higher --max-cost."
     )
 
 

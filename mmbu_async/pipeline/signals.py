@@ -17,8 +17,11 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def draining_signals(stop: Stop, run: str) -> Iterator[None]:
-    """While inside, signals ask `stop` to drain; a second one cancels the current task."""
+def draining_signals(stop: Stop, again: str) -> Iterator[None]:
+    """While inside, signals ask `stop` to drain; a second one cancels the current task.
+
+    `again` is the command that goes on afterwards.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     installed = []
@@ -31,9 +34,7 @@ def draining_signals(stop: Stop, run: str) -> Iterator[None]:
             return
         log.warning("%s: finishing calls under way; once more to abort", name)
         stop.request(
-            InterruptedRunError(
-                f"stopped by {name}; everything paid for is kept: `mmbu resume {run}` continues."
-            )
+            InterruptedRunError(f"stopped by {name}; everything paid for is kept: {again} continues.")
         )
 
     for name in _NAMES:

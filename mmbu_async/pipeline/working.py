@@ -107,7 +107,8 @@ class Worker:
         stop = Stop()
         ended = "aborted"
         try:
-            with draining_signals(stop, self.run.name):
+            again = "the same `mmbu rejudge`" if self.work.judge_anew else f"`mmbu resume {self.run.name}`"
+            with draining_signals(stop, again):
                 await self._engine(session_id, judge_id, judged, stop)
             ended = _ending(stop.reason)
         except BaseExceptionGroup as group:
@@ -130,7 +131,8 @@ class Worker:
             image_limits=self.limits,
             fill=self.rules.fill,
             read_verdict=self.rules.read_verdict,
-            spent=self.store.totals(self.run.id).cost_usd,
+            before=self.store.totals(self.run.id),
+            proven=counts.completed > 0,
             infer=self.work.infer,
             judge=judged,
             rejudge=self.work.judge_anew,

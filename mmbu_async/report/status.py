@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -12,15 +13,20 @@ from mmbu_async.report import words
 from mmbu_async.report.plain import line
 from mmbu_async.store import RunCounts, RunRecord, RunTotals
 
+WIDE_NAME = 28
+"""Columns; a name up to this long stands on one line, also where 80 columns must hold all."""
+
 
 def print_runs(runs: Sequence[tuple[RunRecord, RunCounts]], console: Console) -> None:
     """One line a run, in the order given."""
     if not runs:
         console.print(Text("The store has no runs yet; `mmbu run` makes one."))
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for column in ("run", "model"):
-        table.add_column(column, overflow="fold")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    longest = max(len(line(run.name)) for run, _ in runs)
+    # The name is what other commands want: it is the last to be folded.
+    table.add_column("run", overflow="fold", min_width=min(longest, WIDE_NAME))
+    table.add_column("model", overflow="fold")
     for column in ("rows", "scored", "failed", "unjudged", "pending"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("started", no_wrap=True)
@@ -35,8 +41,10 @@ def print_runs(runs: Sequence[tuple[RunRecord, RunCounts]], console: Console) ->
     console.print(table)
 
 
-def print_status(run: RunRecord, counts: RunCounts, totals: RunTotals, console: Console) -> None:
-    """One run: rows, sessions, money, and the command that goes on."""
+def print_status(
+    run: RunRecord, counts: RunCounts, totals: RunTotals, console: Console, *, flags: str = ""
+) -> None:
+    """One run: rows, sessions, money, and the command that goes on; `flags` name the store in it."""
     judge = run.judge.name if run.judge else "none"
     console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}, judge {judge}"), style="bold"))
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -45,6 +53,9 @@ def print_status(run: RunRecord, counts: RunCounts, totals: RunTotals, console: 
     for name, value in _facts(run, counts, totals):
         grid.add_row(Text(name), Text(line(value)))
     console.print(grid)
+    if advice := _next(run, counts):
+        # A command to copy: no line break inside.
+        console.print(Text(line(f"Next     {advice}{flags}")), soft_wrap=True)
 
 
 def _facts(run: RunRecord, counts: RunCounts, totals: RunTotals) -> list[tuple[str, str]]:
@@ -63,8 +74,6 @@ def _facts(run: RunRecord, counts: RunCounts, totals: RunTotals) -> list[tuple[s
         ended = session.ended or "at work, or ended without a word"
         lasted = "" if session.wall_s is None else f", {words.duration(session.wall_s)}"
         facts.append((session.kind.capitalize(), f"{words.moment(session.started_at)}{lasted}, {ended}"))
-    if advice := _next(run, counts):
-        facts.append(("Next", advice))
     return facts
 
 
@@ -86,7 +95,7 @@ def _unscored(counts: RunCounts) -> int:
 
 def _next(run: RunRecord, counts: RunCounts) -> str:
     if counts.pending or counts.failed:
-        return f"mmbu resume {run.name}"
+        return f"mmbu resume {shlex.quote(run.name)}"
     if _unscored(counts):
-        return f"mmbu rejudge {run.name}"
+        return f"mmbu rejudge {shlex.quote(run.name)}"
     return ""

@@ -35,6 +35,17 @@ def print_report(report: ReportData, console: Console, *, most: int | None = MOS
 def _sections(report: ReportData, most: int | None) -> Iterator[RenderableType]:
     yield from _opening(report)
     yield from _headline(report)
+    # Without a score every figure of every table would be 0 to 1.
+    if report.rows.scored:
+        yield from _breakdown(report, most)
+    yield from _losses(report)
+    yield from _spending(report)
+    yield from _provenance(report)
+    yield from _conventions(report)
+    yield from _closing(report)
+
+
+def _breakdown(report: ReportData, most: int | None) -> Iterator[RenderableType]:
     if report.families:
         yield from _families(report)
     if report.detection is not None:
@@ -42,11 +53,6 @@ def _sections(report: ReportData, most: int | None) -> Iterator[RenderableType]:
     yield from _strata(report, most)
     if _any_small(report):
         yield Text(f"\n* fewer than {SMALL} rows: too few to read anything into.")
-    yield from _losses(report)
-    yield from _spending(report)
-    yield from _provenance(report)
-    yield from _conventions(report)
-    yield from _closing(report)
 
 
 def _opening(report: ReportData) -> Iterator[RenderableType]:
@@ -173,8 +179,8 @@ def _spending(report: ReportData) -> Iterator[RenderableType]:
     for label, spend in sides:
         if spend.cost_unknown:
             yield Text(
-                f"The price of {words.count(spend.cost_unknown)} of {words.count(spend.calls)} {label} calls "
-                "is not known; the cost leaves them out."
+                f"What {words.count(spend.cost_unknown)} of {words.count(spend.calls)} {label} calls cost "
+                "is not known; the sum leaves them out."
             )
         if spend.usage_unreported:
             yield Text(
@@ -185,7 +191,8 @@ def _spending(report: ReportData) -> Iterator[RenderableType]:
         yield Text(f"{words.rows(report.shared_verdicts)} took the verdict of an identical judge prompt.")
     clock = report.clock
     sessions = words.counted(clock.sessions, "session", "sessions")
-    yield Text(f"Time {words.duration(clock.wall_s)} in {sessions}, {words.rate(clock.rows_per_s)}.")
+    rate = "" if clock.rows_per_s is None else f", {words.rate(clock.rows_per_s)}"
+    yield Text(f"Time {words.duration(clock.wall_s)} in {sessions}{rate}.")
 
 
 _SPEND_COLUMNS: Mapping[str, Callable[[CallTotals], int]] = {

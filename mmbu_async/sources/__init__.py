@@ -6,24 +6,45 @@ import re
 from pathlib import Path
 
 from mmbu_async.errors import ConfigError
+from mmbu_async.model import DataSpec
 from mmbu_async.sources.base import RawRow, Source
-from mmbu_async.sources.folder import READERS, ImageFolder
+from mmbu_async.sources.columns import columns
+from mmbu_async.sources.folder import ImageFolder, LocalFolder
 from mmbu_async.sources.hub import HubDataset, Load, load_from_hub
-from mmbu_async.sources.samples import samples
+from mmbu_async.sources.samples import IMAGE_COLUMNS, samples
 
-__all__ = ["HubDataset", "ImageFolder", "RawRow", "Source", "open_source", "samples"]
+__all__ = [
+    "IMAGE_COLUMNS",
+    "HubDataset",
+    "ImageFolder",
+    "LocalFolder",
+    "RawRow",
+    "Source",
+    "columns",
+    "open_data",
+    "open_source",
+    "samples",
+]
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
-def open_source(data: str | None, benchmark_default: str, *, load: Load = load_from_hub) -> Source:
-    """A folder where `data` is one, else the hub's dataset of that id; None: the benchmark's own id."""
-    name = benchmark_default if data is None else data
+def open_data(data: str | None, spec: DataSpec, *, load: Load = load_from_hub) -> Source:
+    """A folder where `data` is one, else the hub's dataset of that id; None: the benchmark's own.
+
+    Raises ConfigError where `data` is neither, and DataError where what it names cannot be used.
+    """
+    name = spec.hub if data is None else data
     path = Path(name).expanduser()
     if data is not None and path.is_dir():
-        return ImageFolder(path)
+        return LocalFolder(path, spec)
     if data is not None and path.exists():
-        raise ConfigError(f"{name}: is a file; give the folder that holds {' or '.join(READERS)}.")
+        raise ConfigError(f"{name}: is a file; give the folder that holds {' or '.join(spec.tables)}.")
     if _HUB_ID.fullmatch(name):
-        return HubDataset(name, load=load)
+        return HubDataset(name, spec, load=load)
     raise ConfigError(f"{name}: is neither an existing folder nor a hub id like owner/name; correct --data.")
+
+
+def open_source(data: str | None, benchmark_default: str, *, load: Load = load_from_hub) -> Source:
+    """The same for a benchmark in the ImageFolder layout, by its hub id."""
+    return open_data(data, DataSpec(hub=benchmark_default), load=load)

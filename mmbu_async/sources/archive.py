@@ -118,7 +118,7 @@ class ZipArchive:
         if member.is_dir():
             return
         name = member.filename.replace("\\", "/")
-        if name.startswith("/") or name[1:2] == ":" or ".." in name.split("/"):
+        if name[1:2] == ":" or not {"", ".."}.isdisjoint(name.split("/")):
             self.unsafe += 1
             return
         encrypted = member.flag_bits & 0x1

@@ -16,10 +16,45 @@ class RawRow:
     position: int
     """Place in the source, from 0."""
     fields: Mapping[str, Json]
-    """Every column but the image bytes."""
+    """Every column but the image bytes; `config` too, where the source has several configurations."""
     images: tuple[ImageRef, ...]
+    """In the order of the columns; empty cells are left out where there are several image columns."""
+    image_columns: tuple[str, ...] = ()
+    """The column of each image."""
     where: str
     """For error messages, e.g. `metadata.jsonl, line 12`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One row as its table has it."""
+
+    where: str
+    fields: Mapping[str, Json]
+    images: tuple[tuple[str, str], ...]
+    """(column, locator) of each image: the file's name, or `table#row#column` for one inside the table."""
+
+
+class Table(Protocol):
+    """One file of rows in a local folder."""
+
+    name: str
+    """The path below the folder."""
+    count: int | None
+    """Rows, where that is known without reading them."""
+    digest: str
+    """Changes when the file does."""
+    image_kinds: str
+    """The image columns and what they hold, for people."""
+
+    def rows(self) -> Iterator[TableRow]:
+        """All rows in order. Raises DataError naming the place."""
+
+    def image(self, row: int, column: str, item: int) -> bytes | str:
+        """An image inside the table, or the name of its file. `row` is that of the locator. Thread-safe.
+
+        Raises ImageError.
+        """
 
 
 class Source(Protocol):
@@ -33,11 +68,22 @@ class Source(Protocol):
     def stamp(self) -> str:
         """Changes when the table of rows changes; cheap to get, so that a resume need not read every row."""
 
+    @property
+    def several_image_columns(self) -> bool:
+        """Whether a row's images can come from different columns, so that a benchmark must be told which."""
+
     def rows(self) -> Iterator[RawRow]:
         """All rows in order. Raises DataError naming file and line."""
 
     def image_problem(self, ref: ImageRef) -> str:
-        """Why there is no such image and what to do about it, '' where there is one. Does not read it."""
+        """Why there is no such image and what to do about it, '' where there is one. Does not read it.
+
+        What is missing in an archive is no problem here: it fails its row when it is read.
+        """
 
     def read_image(self, ref: ImageRef) -> bytes:
         """The bytes, untouched. Thread-safe. Raises ImageError naming the image."""
+
+    def describe(self) -> tuple[str, ...]:
+        """What was found, a line each: tables, with their rows where that is cheaply known; archives; image
+        columns."""

@@ -1,103 +1,149 @@
-"""An ImageFolder: a folder with metadata.jsonl or metadata.tsv, and the images that `file_name` names."""
+"""A local copy: a folder with tables, and images below it, in archives beside it, or in the tables."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mmbu_async.errors import DataError, ImageError
-from mmbu_async.model import ImageRef
-from mmbu_async.sources.base import RawRow
-from mmbu_async.sources.tables import TableRow, jsonl_rows, tsv_rows
+from mmbu_async.errors import DataError
+from mmbu_async.model import DataSpec, ImageRef
+from mmbu_async.sources.archive import ZipArchive
+from mmbu_async.sources.base import RawRow, Table
+from mmbu_async.sources.embedded import located
+from mmbu_async.sources.names import NamedImages
+from mmbu_async.sources.segments import Segments
+from mmbu_async.sources.tables import READERS
+from mmbu_async.sources.text_table import TextTable
 
-READERS: Mapping[str, Callable[[Path], Iterator[TableRow]]] = {
-    "metadata.jsonl": jsonl_rows,
-    "metadata.tsv": tsv_rows,
-}
-"""Metadata files by name, in the order in which they are preferred."""
+_PARQUET = ".parquet"
+_WILDCARDS = frozenset("*?[")
 
 
-class ImageFolder:
+class LocalFolder:
     """Rows and images of a local folder."""
 
-    def __init__(self, folder: Path) -> None:
-        names = [name for name in READERS if (folder / name).is_file()]
-        if not names:
-            raise DataError(f"{folder}: has neither {' nor '.join(READERS)}; name the folder that holds one.")
+    def __init__(self, folder: Path, spec: DataSpec) -> None:
         self._folder = folder
-        self._root = str(folder.resolve())
-        self._allowed = _allowed(folder.resolve())
-        self._table = names[0]
-        beside = f" ({names[1]} beside it is not read)" if len(names) > 1 else ""
-        self.description = f"{folder / self._table}{beside}"
-        try:
-            with (folder / self._table).open("rb") as file:
-                self.stamp = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise DataError(f"{folder / self._table}: cannot be read ({error.strerror}).") from None
+        pattern, files, others = _find_tables(folder, spec)
+        self.several_image_columns = len(spec.image_columns) > 1
+        self._tables = _open_tables(folder, files, spec)
+        # A folder that stands in the pattern by name says nothing about a row.
+        self._named_folders = bool(_WILDCARDS & set(Path(pattern).parent.as_posix()))
+        self._by_name = {table.name: table for table in self._tables}
+        self._images = NamedImages(
+            folder,
+            spec.image_folders,
+            [
+                ZipArchive(path, path.relative_to(folder).as_posix())
+                for path in _archives(folder, files, spec)
+            ],
+            spec.archives,
+            f"column '{spec.image_columns[0]}'" if not self.several_image_columns else "an image column",
+        )
+        beside = f" ({', '.join(others)} beside it is not read)" if others else ""
+        many = f" ({len(files)} tables)" if len(files) > 1 else ""
+        self.description = f"{folder / (pattern if many else self._tables[0].name)}{many}{beside}"
+        self.stamp = _stamp(self._tables)
 
     def rows(self) -> Iterator[RawRow]:
-        for position, (line, fields) in enumerate(READERS[self._table](self._folder / self._table)):
-            where = f"{self._table}, line {line}"
-            name = fields.get("file_name")
-            if "file_name" not in fields:
-                raise DataError(
-                    f"{where}: there is no column 'file_name'; add it with the path of each row's image."
+        position = 0
+        for table in self._tables:
+            config = {"config": Path(table.name).parent.name} if self._named_folders else {}
+            for row in table.rows():
+                yield RawRow(
+                    position=position,
+                    fields=config | dict(row.fields) if config else row.fields,
+                    images=tuple(ImageRef(locator=locator) for _, locator in row.images),
+                    image_columns=tuple(column for column, _ in row.images),
+                    where=row.where,
                 )
-            yield RawRow(
-                position=position,
-                fields=fields,
-                images=(ImageRef(locator="" if name is None else str(name)),),
-                where=where,
-            )
+                position += 1
 
     def image_problem(self, ref: ImageRef) -> str:
-        return self._find(ref.locator)[1]
+        return "" if self._inside(ref) else self._images.problem(ref.locator)
 
     def read_image(self, ref: ImageRef) -> bytes:
-        path, problem = self._find(ref.locator)
-        if problem:
-            raise ImageError(f"{problem} ({ref.locator}).")
-        try:
-            return Path(path).read_bytes()
-        except OSError as error:
-            raise ImageError(f"{ref.locator}: cannot be read ({error.strerror}).") from None
+        name: bytes | str = ref.locator
+        if inside := self._inside(ref):
+            table, row, column, item = inside
+            name = table.image(row, column, item)
+        return name if isinstance(name, bytes) else self._images.read(name)
 
-    def _find(self, name: str) -> tuple[str, str]:
-        """Where the file lies, links followed, and what is wrong with that.
+    def describe(self) -> tuple[str, ...]:
+        lines = []
+        for table in self._tables:
+            rows = f"{table.count:,} rows" if table.count is not None else "rows not counted"
+            lines.append(f"table {table.name}: {rows}; images in {table.image_kinds}")
+        for archive in self._images.archives:
+            unsafe = f", {archive.unsafe:,} more have names that lead out of it" if archive.unsafe else ""
+            lines.append(f"archive {archive.name}: {len(archive):,} files{unsafe}")
+        return tuple(lines)
 
-        Never outside the folder, whatever the metadata or a link says. Plain strings, since every image of a
-        run comes by here and path objects cost several times as much.
-        """
-        if not name.strip():
-            return "", "column 'file_name' is empty; name the row's image"
-        try:
-            path = os.path.realpath(os.path.join(self._root, name))  # noqa: PTH118
-            inside = path.startswith(self._allowed) and not name.startswith("/")
-            there = inside and stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
-        except FileNotFoundError:
-            there = False
-        except (OSError, ValueError):  # a loop of links, a name too long, a zero byte
-            return "", "column 'file_name' is no path that this system can follow; rename the file"
-        if not inside:
-            return (
-                "",
-                "column 'file_name' leads out of the folder; put the image below it and name it from there",
-            )
-        if not there:
-            return "", "column 'file_name' names an image that is not there; add it, or take the row out"
-        return path, ""
+    def _inside(self, ref: ImageRef) -> tuple[Table, int, str, int] | None:
+        """The table that holds the image itself, and where in it."""
+        if not (place := located(ref.locator)) or place[0] not in self._by_name:
+            return None
+        return self._by_name[place[0]], *place[1:]
 
 
-def _allowed(root: Path) -> tuple[str, ...]:
-    """What the path of an image may begin with: the folder, and where the hub's own cache keeps the files.
+class ImageFolder(LocalFolder):
+    """The layout that the hub calls so: metadata.jsonl or metadata.tsv, and images that `file_name` names."""
 
-    `hf download` gives a folder `snapshots/<commit>` of links to `blobs` beside `snapshots`.
-    """
-    roots = [root]
-    if root.parent.name == "snapshots":
-        roots.append(root.parent.parent / "blobs")
-    return tuple(os.path.join(each, "") for each in roots)  # noqa: PTH118
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, DataSpec(hub=""))
+
+
+def _find_tables(folder: Path, spec: DataSpec) -> tuple[str, list[Path], list[str]]:
+    """The first pattern that matches, its files in the order of their names, and what else is there."""
+    found = {pattern: _matches(folder, pattern) for pattern in spec.tables}
+    patterns = [pattern for pattern, files in found.items() if files]
+    if not patterns:
+        names = " nor ".join(spec.tables)
+        has = f"has neither {names}" if len(spec.tables) > 1 else f"has no {names}"
+        raise DataError(f"{folder}: {has}; name the folder that holds one.")
+    others = [file for pattern in patterns[1:] for file in found[pattern] if file not in found[patterns[0]]]
+    return patterns[0], found[patterns[0]], [path.relative_to(folder).as_posix() for path in others]
+
+
+def _matches(folder: Path, pattern: str) -> list[Path]:
+    """Files below the folder; hidden ones (downloaders keep their notes there) are none."""
+    files = [
+        path
+        for path in folder.glob(pattern)
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def _open_tables(folder: Path, files: Sequence[Path], spec: DataSpec) -> list[Table]:
+    segments = Segments()
+    tables: list[Table] = []
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        if path.suffix.lower() == _PARQUET:
+            # Imported here: pyarrow takes a third of a second that text tables need not pay.
+            from mmbu_async.sources.parquet import ParquetTable
+
+            tables.append(ParquetTable(path, name, spec.image_columns, segments))
+        elif path.suffix.lower() in READERS:
+            tables.append(TextTable(path, name, spec.image_columns))
+        else:
+            endings = ", ".join([*READERS, _PARQUET])
+            raise DataError(f"{path}: is no table of a kind that is read ({endings}); convert it.")
+    return tables
+
+
+def _archives(folder: Path, tables: Sequence[Path], spec: DataSpec) -> list[Path]:
+    """Archives beside the tables or in the folder itself, each once."""
+    places = dict.fromkeys([folder, *(path.parent for path in tables)])
+    found = [path for place in places for pattern in spec.archives for path in sorted(place.glob(pattern))]
+    return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def _stamp(tables: Sequence[Table]) -> str:
+    """One table's digest, or one over all of them and their names."""
+    if len(tables) == 1:
+        return tables[0].digest
+    lines = "".join(f"{table.name}\0{table.digest}\n" for table in tables)
+    return hashlib.sha256(lines.encode()).hexdigest()

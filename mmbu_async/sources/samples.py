@@ -9,8 +9,14 @@ from mmbu_async.errors import DataError, RowError
 from mmbu_async.model import Benchmark, Sample
 from mmbu_async.sources.base import RawRow, Source
 
+IMAGE_COLUMNS = "image_columns"
+"""The field that tells a benchmark which column each image of the row came from, in the order of the images;
+only where the source has several image columns."""
+
 LISTED = 10
 """Rows that an error names; the rest is counted."""
+_LONGEST_SHOWN = 200
+"""Characters of a locator."""
 
 
 def samples(source: Source, benchmark: Benchmark) -> Iterator[tuple[Sample, str]]:
@@ -37,11 +43,19 @@ def samples(source: Source, benchmark: Benchmark) -> Iterator[tuple[Sample, str]
 
 
 def _sample(raw: RawRow, source: Source, benchmark: Benchmark) -> Sample:
-    sample = dataclasses.replace(benchmark.sample(raw.fields, raw.position), images=raw.images)
+    fields = raw.fields
+    if source.several_image_columns:
+        fields = {**fields, IMAGE_COLUMNS: list(raw.image_columns)}
+    sample = dataclasses.replace(benchmark.sample(fields, raw.position), images=raw.images)
     for ref in raw.images:
         if problem := source.image_problem(ref):
-            raise RowError(sample.id, problem, ref.locator)
+            raise RowError(sample.id, problem, _shortened(ref.locator))
     return sample
+
+
+def _shortened(locator: str) -> str:
+    """A cell that should have been a name can be of any length."""
+    return locator if len(locator) <= _LONGEST_SHOWN else f"{locator[:_LONGEST_SHOWN]}…"
 
 
 class _BadRows:

@@ -16,6 +16,7 @@ from mmbu_async.store.records import (
     RunTotals,
     SessionRecord,
     StoredSample,
+    Unpriced,
 )
 from mmbu_async.store.rows import RowDetail, RowRecord, StoredCall
 from mmbu_async.store.scores import ScoreInput
@@ -42,6 +43,7 @@ __all__ = [
     "Store",
     "StoredCall",
     "StoredSample",
+    "Unpriced",
     "VerdictRecord",
     "Writer",
 ]

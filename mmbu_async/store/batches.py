@@ -48,11 +48,12 @@ class Batch:
         """Waiters to be told False."""
 
     def add(self, records: Sequence[Record], future: asyncio.Future[bool]) -> None:
+        # All values before the first is queued: a record that has none must not leave half a post behind.
+        made = [record.values() for record in records]
         waiter = len(self.futures)
         self.futures.append(future)
         self.records += len(records)
-        for record in records:
-            values = record.values()
+        for record, values in zip(records, made, strict=True):
             if isinstance(record, CallRecord):
                 self.calls.append(values)
                 self.call_waiters.append(waiter)

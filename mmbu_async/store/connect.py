@@ -31,6 +31,7 @@ PAGE_BYTES = 8192
 """A reply of usual length and its columns fit several times into a page."""
 
 LOG_BYTES_KEPT = 64 * 2**20
+"""Of the write-ahead log, once SQLite has emptied it."""
 
 OLDEST_SQLITE = (3, 32, 0)
 """The first that takes the 32,766 parameters which a statement for many rows needs."""

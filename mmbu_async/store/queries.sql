@@ -268,8 +268,12 @@ SELECT judge_id IS NOT NULL AS side,
     coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_tokens), 0),
     coalesce(sum(cached_tokens), 0), coalesce(sum(cache_write_tokens), 0),
     sum(ok = 1 AND coalesce(usage_reported, 0) = 0),
-    coalesce(sum(cost_usd), 0.0), sum(cost_usd IS NULL AND (ok = 1 OR input_tokens IS NOT NULL)),
-    sum(total_s), min(started_at), max(started_at + total_s)
+    coalesce(sum(cost_usd), 0.0), sum(cost_usd IS NULL), sum(total_s),
+    coalesce(sum(iif(cost_usd IS NULL AND usage_reported, input_tokens, 0)), 0),
+    coalesce(sum(iif(cost_usd IS NULL AND usage_reported, output_tokens, 0)), 0),
+    sum(cost_usd IS NULL AND coalesce(usage_reported, 0) = 0),
+    coalesce(max(iif(usage_reported, input_tokens, 0)), 0),
+    min(started_at), max(started_at + total_s)
 FROM call WHERE run_id = :run GROUP BY side;
 
 -- name: failures

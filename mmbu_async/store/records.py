@@ -131,9 +131,23 @@ class CallTotals:
     cost_usd: float = 0.0
     """Sum of the known costs."""
     cost_unknown: int = 0
-    """Calls that were charged for at a price we do not know."""
+    """Calls that were charged for, or may have been (a reply that was lost on its way), nobody knows how
+    much."""
     seconds: float = 0.0
     """Time under way, summed over calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpriced:
+    """What is known of the calls to one side whose cost is not."""
+
+    input_tokens: int = 0
+    """Of calls whose tokens are known, but no price was when they were made."""
+    output_tokens: int = 0
+    unseen: int = 0
+    """Calls of which the tokens are not known either."""
+    most_input_tokens: int = 0
+    """Of any call to that side; 0 where none reported any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +156,8 @@ class RunTotals:
 
     infer: CallTotals
     judge: CallTotals
+    unpriced_infer: Unpriced
+    unpriced_judge: Unpriced
     failures: Mapping[str, int]
     """Failed calls of the model under test by kind."""
     shared_verdicts: int

@@ -198,4 +198,4 @@ def _sum_usage(calls: Sequence[StoredCall]) -> Usage:
 
 
 def _cost_unknown(attempt: Attempt) -> bool:
-    return attempt.cost_usd is None and attempt.outcome.usage is not None
+    return attempt.cost_usd is None

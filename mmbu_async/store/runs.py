@@ -20,6 +20,7 @@ from mmbu_async.store.records import (
     RunRecord,
     RunTotals,
     SessionRecord,
+    Unpriced,
 )
 from mmbu_async.store.sql import query
 from mmbu_async.store.transactions import transaction
@@ -167,16 +168,23 @@ def counts(connection: sqlite3.Connection, run_id: int) -> RunCounts:
 
 def totals(connection: sqlite3.Connection, run_id: int) -> RunTotals:
     sides = {False: CallTotals(), True: CallTotals()}
+    unpriced = {False: Unpriced(), True: Unpriced()}
     first: list[float] = []
     last: list[float] = []
     for side, *sums, first_at, last_at in connection.execute(query("totals"), {"run": run_id}):
-        sides[bool(side)] = _call_totals(sums)
+        sides[bool(side)] = _call_totals(sums[:-4])
+        tokens_in, tokens_out, unseen, most_in = sums[-4:]
+        unpriced[bool(side)] = Unpriced(
+            input_tokens=tokens_in, output_tokens=tokens_out, unseen=unseen, most_input_tokens=most_in
+        )
         first.append(first_at)
         last.append(last_at)
     (shared,) = connection.execute(query("shared_verdicts"), {"run": run_id}).fetchone()
     return RunTotals(
         infer=sides[False],
         judge=sides[True],
+        unpriced_infer=unpriced[False],
+        unpriced_judge=unpriced[True],
         failures=dict(connection.execute(query("failures"), {"run": run_id}).fetchall()),
         shared_verdicts=shared,
         sessions=sessions(connection, run_id),

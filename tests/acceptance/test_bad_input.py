@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import KEYS, MINI, Simulated, mmbu, simulator
+
+from tests.acceptance.program import KEYS, MINI, Simulated, mmbu, simulator
 
 Rows = list[dict[str, Any]]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import MINI, Simulated, kill, mmbu, simulator, start, wait_until
 
 from mmbu_async.simulator.demo import draw_split
+from tests.acceptance.program import MINI, Simulated, kill, mmbu, simulator, start, wait_until
 
 CONCURRENCY = 6
 KILLS = 10

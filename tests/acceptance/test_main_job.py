@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from program import MINI, Simulated, mmbu, simulator, start, wait_until
+
+from tests.acceptance.program import MINI, Simulated, mmbu, simulator, start, wait_until
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ async def _write(path: Path, run: int, session: int, judge: int | None, rows: Se
 
 def _attempts(row: Row) -> list[Attempt]:
     attempts = [
-        _attempt(number, Failure(kind=FailureKind(kind), message=f"it was {kind}", status=429), None)
+        _attempt(number, Failure(kind=FailureKind(kind), message=f"it was {kind}", status=429), 0.0)
         for number, kind in enumerate(row.get("failures", ()), start=1)
     ]
     if row.get("reply") is not None:

@@ -330,6 +330,15 @@ async def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
         assert it.clock.now >= began + 30
 
 
+async def test_after_a_pause_the_token_budget_starts_from_nothing() -> None:
+    """A 429 says that the endpoint's own bucket is empty, whatever ours holds."""
+    async with line(cap=5, tpm=6000) as it:
+        began = it.clock.now
+        it.gate.pause(10)
+        await it.gate.enter(100)
+        assert it.clock.now == pytest.approx(began + 11, abs=0.1)
+
+
 async def test_a_pause_of_days_is_cut() -> None:
     async with line(cap=5) as it:
         began = it.clock.now

@@ -224,3 +224,16 @@ def test_anthropic_without_a_reply(payload: Any) -> None:
 def test_anthropic_counts_that_are_none_are_unknown() -> None:
     for usage in (None, {}, "x", {"output_tokens": 3}, {"input_tokens": 3}):
         assert not anthropic(message([{"type": "text", "text": "x"}], usage=usage)).usage.reported
+
+
+def test_a_shape_that_a_format_stumbles_over_is_no_reply_and_no_crash() -> None:
+    class Stumbling(OpenAIChat):
+        def read(self, payload: Any, headers: Any, status: int) -> Completion | Failure:
+            raise KeyError("choices")
+
+    outcome = read(Stumbling(), chat({"content": "x"}))
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.message) == (
+        FailureKind.MALFORMED,
+        "the reply has an unknown shape ('choices')",
+    )

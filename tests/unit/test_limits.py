@@ -254,7 +254,24 @@ async def test_retry_after_pauses_and_spends_the_burst() -> None:
     assert not waiting.done()
     await time.run_until(0.53)
     assert waiting.done()
-    assert limiter.level <= 550
+    assert limiter.level == pytest.approx(29)
+
+
+async def test_what_is_given_back_in_a_pause_can_be_used_after_it() -> None:
+    time = FakeTime()
+    limiter = budget(time, 60_000)
+    reservation = await limiter.reserve(3000)
+    limiter.pause_until(2)
+    await time.run_until(1)
+    reservation.settle(500)
+    await time.run_until(2)
+    assert limiter.level == pytest.approx(2500)
+    limiter.pause_until(3)
+    waiting = asyncio.create_task(limiter.reserve(1000))
+    await time.run_until(3.9)
+    assert not waiting.done()
+    await time.run_until(4.1)
+    assert waiting.done()
 
 
 async def test_no_budget_is_no_wait_but_still_pauses() -> None:

@@ -48,17 +48,28 @@ def test_a_dead_endpoint_has_many_faces() -> None:
     assert [breaker.failure(face, 40.0) for face in faces] == [Step.GO_ON] * 4 + [Step.STOP]
 
 
+REFUSED = failure(FailureKind.BAD_REQUEST, 400)
+
+
 def test_rows_refused_alike_stop_without_a_pause() -> None:
     """Waiting does not mend a request that the endpoint does not want."""
-    refused = failure(FailureKind.BAD_REQUEST, 400)
-    breaker = Breaker(threshold=3)
-    assert steps(breaker, 3, 1.0, refused) == [Step.GO_ON, Step.GO_ON, Step.STOP]
+    assert steps(Breaker(threshold=3), 3, 1.0, REFUSED) == [Step.GO_ON, Step.GO_ON, Step.STOP]
+
+
+@pytest.mark.parametrize("session", ["this", "earlier"])
+def test_once_a_reply_has_come_it_takes_more_refusals(session: str) -> None:
+    """A stretch of rows that break one rule of the endpoint must not stop a run for ever: a resume meets them
+    first."""
+    breaker = Breaker(threshold=3, refusals=8, proven=session == "earlier")
+    if session == "this":
+        breaker.success()
+    assert steps(breaker, 8, 1.0, REFUSED) == [Step.GO_ON] * 7 + [Step.STOP]
 
 
 def test_rows_that_fail_differently_do_not_add_up() -> None:
     breaker = Breaker(threshold=3)
     for _ in range(20):
-        assert steps(breaker, 2, 1.0, failure(FailureKind.BAD_REQUEST, 400)) == [Step.GO_ON] * 2
+        assert steps(breaker, 2, 1.0, REFUSED) == [Step.GO_ON] * 2
         assert steps(breaker, 2, 1.0, failure(FailureKind.BAD_REQUEST, 413)) == [Step.GO_ON] * 2
         assert steps(breaker, 2, 1.0) == [Step.GO_ON] * 2
 

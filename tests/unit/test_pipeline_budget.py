@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmbu_async.config import RunConfig
 from mmbu_async.endpoints.gate import Draining
-from mmbu_async.pipeline.budget import Budget
+from mmbu_async.endpoints.prices import Prices
+from mmbu_async.pipeline.budget import Budget, most_unpriced
+from mmbu_async.store import Unpriced
 
 
 async def settle() -> None:
@@ -164,3 +167,19 @@ async def test_the_cap_holds_as_long_as_calls_cost_at_most_what_they_set_aside(
     assert reached.times == (1 if refused else 0)
     for task in tasks:
         assert task.cancelled() or task.exception() is None
+
+
+def test_earlier_calls_of_unknown_cost_are_taken_at_their_worst() -> None:
+    settings = RunConfig(model="m", max_tokens=100, input_price=1.0, output_price=10.0)
+    price = Prices().find(settings)
+    assert price is not None
+    none = Unpriced(most_input_tokens=500)
+    assert most_unpriced(none, settings, price) == 0.0
+    # Tokens that are known are no guess: 2,000 in and 300 out.
+    counted = Unpriced(input_tokens=2_000, output_tokens=300, most_input_tokens=500)
+    assert most_unpriced(counted, settings, price) == pytest.approx(0.005)
+    # Lost on the way: the largest request seen, and a reply up to its limit.
+    lost = Unpriced(unseen=3, most_input_tokens=500)
+    assert most_unpriced(lost, settings, price) == pytest.approx(3 * 0.0015)
+    blind = Unpriced(unseen=1)
+    assert most_unpriced(blind, settings, price) > most_unpriced(lost, settings, price) / 3

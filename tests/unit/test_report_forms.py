@@ -139,10 +139,18 @@ def test_an_incomplete_run_shows_bounds_and_no_score(make_run: MakeRun) -> None:
     assert "Wilson 0" not in text
 
 
+@pytest.mark.parametrize("kind", ["nothing asked yet", "all failed"])
+def test_tables_that_could_only_say_0_to_1_are_left_out(kind: str, make_run: MakeRun) -> None:
+    text = on_terminal(report_of(kind, make_run))
+    assert "Accuracy  0.000–1.000" in text
+    assert "By task" not in text
+    assert "unknown" not in text.split("Time ")[1].splitlines()[0]
+
+
 def test_what_is_unknown_of_the_money_is_said(make_run: MakeRun) -> None:
     text = on_terminal(report_of("unknown price", make_run))
     assert "unknown" in text
-    assert "The price of 2 of 2 model calls is not known" in text
+    assert "What 2 of 2 model calls cost is not known" in text
     markdown = to_markdown(build_report(*make_run([{**RIGHT, "cost": None}, RIGHT], name="half")))
     assert "over $0.0100" in markdown
 

@@ -128,6 +128,20 @@ def test_runs_are_listed_with_where_they_stand(make_run: MakeRun) -> None:
     assert line.split()[-6:] == ["4", "1", "1", "1", "1", "2027-01-15"]
 
 
+def test_the_name_of_a_run_stays_on_one_line(make_run: MakeRun) -> None:
+    store, run = make_run([{"reply": "x", "judged": True}], name="mmbu-public-gpt-4o-mini")
+    listed = on_terminal(lambda console: print_runs([(run, store.counts(run.id))], console), width=80)
+    assert "\nmmbu-public-gpt-4o-mini " in listed
+
+
+def test_the_next_command_can_be_copied_whole(make_run: MakeRun) -> None:
+    store, run = make_run([{}], name="a run")
+    flags = " --store /a/long/way/to/where/all/the/evaluations/of/this/winter/lie/runs.sqlite"
+    counts, totals = store.counts(run.id), store.totals(run.id)
+    text = on_terminal(lambda console: print_status(run, counts, totals, console, flags=flags))
+    assert f"mmbu resume 'a run'{flags}\n" in text
+
+
 def test_a_store_without_runs_says_so() -> None:
     assert "no runs yet" in on_terminal(lambda console: print_runs([], console))
 

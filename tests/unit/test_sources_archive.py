@@ -264,7 +264,15 @@ def test_other_packing_is_refused(tmp_path: Path, method: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../out.jpg", "images/../../out.jpg", "/etc/out.jpg", "C:/out.jpg", "..\\out.jpg"]
+    "name",
+    [
+        "../out.jpg",
+        "images/../../out.jpg",
+        "/etc/out.jpg",
+        "C:/out.jpg",
+        "..\\out.jpg",
+        "images//etc/out.jpg",
+    ],
 )
 def test_members_whose_names_lead_out_cannot_be_asked_for(tmp_path: Path, name: str) -> None:
     archive = opened(packed(tmp_path / "a.zip", {name: b"x", "in.jpg": b"y"}))

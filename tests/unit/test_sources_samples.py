@@ -9,8 +9,8 @@ import pytest
 
 from mmbu_async import tasks
 from mmbu_async.errors import DataError
-from mmbu_async.model import Sample
-from mmbu_async.sources import ImageFolder, samples
+from mmbu_async.model import DataSpec, Sample
+from mmbu_async.sources import IMAGE_COLUMNS, ImageFolder, open_data, samples
 
 
 def row(number: int, **changes: Any) -> dict[str, Any]:
@@ -71,6 +71,29 @@ def test_good_rows_come_before_the_error(tmp_path: Path) -> None:
 def test_a_dataset_without_rows_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no rows"):
         collect(tmp_path, [])
+
+
+def test_a_benchmark_is_told_which_column_each_image_came_from(tmp_path: Path) -> None:
+    """Where there are several: `<image 3>` of MMMU is the second image of a row that has no `image_2`."""
+    (tmp_path / "a.png").write_bytes(b"x")
+    fields = {key: value for key, value in row(1).items() if key != "file_name"}
+    (tmp_path / "t.jsonl").write_text(
+        json.dumps({**fields, "one": "a.png", "three": "a.png"}), encoding="utf-8"
+    )
+    benchmark = tasks.load("mmbu-public")
+    several = DataSpec(hub="a/b", tables=("t.jsonl",), image_columns=("one", "two", "three"))
+    ((sample, _),) = samples(open_data(str(tmp_path), several), benchmark)
+    assert sample.fields[IMAGE_COLUMNS] == '["one", "three"]'
+    assert len(sample.images) == 2
+    single = DataSpec(hub="a/b", tables=("t.jsonl",), image_columns=("one",))
+    ((sample, _),) = samples(open_data(str(tmp_path), single), benchmark)
+    assert IMAGE_COLUMNS not in sample.fields
+
+
+def test_a_cell_that_is_no_name_is_shown_shortened(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        collect(tmp_path, [row(1, file_name="x" * 90_000)])
+    assert str(caught.value).endswith(f"rename the file ({'x' * 200}…).")
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:

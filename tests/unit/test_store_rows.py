@@ -69,7 +69,7 @@ async def test_a_row_without_a_reply_says_why(kit: StoreKit) -> None:
     given_up, under_way, untouched = store.rows(run.id)
     assert (given_up.status, given_up.attempts, given_up.completion) == (Status.FAILED, 2, None)
     assert given_up.failure == Failure(kind=FailureKind.BAD_REQUEST, message="it was bad_request", status=400)
-    assert (given_up.cost_usd, given_up.cost_unknown, given_up.usage) == (0.0, 0, Usage())
+    assert (given_up.cost_usd, given_up.cost_unknown, given_up.usage) == (0.0, 1, Usage())
     assert (under_way.status, under_way.attempts) == (Status.PENDING, 1)
     assert (untouched.status, untouched.attempts, untouched.failure) == (Status.PENDING, 0, None)
 

@@ -8,7 +8,7 @@ import pytest
 
 from mmbu_async.errors import RunNotFoundError, StoreError
 from mmbu_async.model import Answer, FailureKind, Sample, Score, Status, Usage
-from mmbu_async.store import CallTotals, RunCounts, Store, Writer
+from mmbu_async.store import CallTotals, RunCounts, Store, Unpriced, Writer
 
 if TYPE_CHECKING:
     from tests.conftest import StoreKit
@@ -219,12 +219,15 @@ async def test_totals_sum_every_exchange(kit: StoreKit) -> None:
         cache_write_tokens=6,
         usage_unreported=1,
         cost_usd=0.5,
-        cost_unknown=1,
+        cost_unknown=2,
         seconds=9.0,
     )
     assert (totals.judge.calls, totals.judge.ok, totals.judge.cost_usd) == (2, 1, 0.25)
     assert totals.failures == {"rate_limit": 2, "timeout": 1}
-    assert (totals.cost_usd, totals.cost_unknown, totals.wall_s) == (0.75, 1, 35.0)
+    assert (totals.cost_usd, totals.cost_unknown, totals.wall_s) == (0.75, 2, 35.0)
+    # A reply with a count and no price, and a time-out whose reply may have been charged for.
+    assert totals.unpriced_infer == Unpriced(input_tokens=10, output_tokens=5, unseen=1, most_input_tokens=10)
+    assert totals.unpriced_judge == Unpriced(most_input_tokens=10)
     assert (totals.first_call_at, totals.last_reply_at) == (1001.0, 1005.5)
 
 

@@ -419,6 +419,15 @@ async def test_records_of_one_post_are_stored_together_or_not_at_all(kit: StoreK
     assert count(kit) == 0
 
 
+async def test_a_record_that_makes_no_sense_is_its_callers_error_alone(kit: StoreKit) -> None:
+    run, session = kit.begin(kit.open())
+    async with Writer.open(kit.path) as writer:
+        with pytest.raises(ValueError, match="hexadecimal"):
+            writer.post(kit.reply(run, session, 1), kit.reply(run, session, 2, image_sha256="no hash"))
+        assert await writer.write(kit.reply(run, session, 3))
+    assert count(kit) == 1
+
+
 async def test_an_error_of_the_callers_own_is_not_hidden_by_the_writers(kit: StoreKit) -> None:
     run, session = kit.begin(kit.open())
     with pytest.raises(KeyError):

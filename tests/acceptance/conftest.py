@@ -1,8 +1,0 @@
-"""Puts the helpers of this folder within reach of its tests."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

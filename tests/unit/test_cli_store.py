@@ -1,0 +1,109 @@
+"""Which store, run and benchmark a command means, and the commands it advises."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from mmbu_async.api import RunResult, _changed
+from mmbu_async.cli import show
+from mmbu_async.cli.main import app
+from mmbu_async.config import JudgeConfig, RunConfig
+from mmbu_async.errors import ConfigError, InterruptedRunError, MmbuError, RunNotFoundError
+from mmbu_async.store import RunCounts, Store
+
+COUNTS = RunCounts(selected=3, completed=3, failed=0, pending=0, judged=2, unjudged=1, scored=2, to_judge=0)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store that only the environment names."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "elsewhere.sqlite"
+    with Store.open(path):
+        pass
+    monkeypatch.setenv("MMBU_STORE", str(path))
+    return path
+
+
+def test_the_environment_names_the_store_of_every_command(elsewhere: Path) -> None:
+    listed = CliRunner().invoke(app, ["status"])
+    assert listed.exit_code == 0
+    assert "no runs yet" in listed.stdout
+    for command in (["resume", "x"], ["rejudge", "x"], ["report", "x"], ["rescore", "x"], ["show", "x", "y"]):
+        failed = CliRunner().invoke(app, command).exception
+        assert isinstance(failed, RunNotFoundError)
+        assert str(elsewhere) in str(failed)
+
+
+def test_a_flag_wins_over_the_environment(elsewhere: Path, tmp_path: Path) -> None:
+    for command in (["status"], ["resume", "x"]):
+        failed = CliRunner().invoke(app, [*command, "--store", str(tmp_path / "other.sqlite")]).exception
+        assert isinstance(failed, RunNotFoundError)
+        assert "other.sqlite: there is no store here" in str(failed)
+
+
+def test_the_file_names_the_benchmark_where_the_command_does_not(tmp_path: Path) -> None:
+    file = tmp_path / "night.toml"
+    file.write_text('model = "m"\nbenchmark = "no-such-benchmark"\n', encoding="utf-8")
+    failed = CliRunner().invoke(app, ["run", "--config", str(file)]).exception
+    assert isinstance(failed, ConfigError)
+    assert "no-such-benchmark" in str(failed)
+
+
+def advice(store: Path, *, stopped: MmbuError | None = None, rejudged: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    result = RunResult(run="my run", store=store, counts=COUNTS, stopped=stopped)
+    show.how_to_go_on(result, console, rejudged=rejudged)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_an_advised_command_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert advice(tmp_path / "mmbu.sqlite").startswith("`mmbu rejudge 'my run'` asks")
+    # The default name in another folder is another store.
+    away = tmp_path / "a b" / "mmbu.sqlite"
+    assert advice(away).startswith(f"`mmbu rejudge 'my run' --store '{away}'` asks")
+    assert advice(away, stopped=InterruptedRunError("x")).startswith("`mmbu resume 'my run' --store")
+
+
+def test_a_stopped_rejudge_is_not_gone_on_with_by_a_resume(tmp_path: Path) -> None:
+    text = advice(tmp_path / "s.sqlite", stopped=InterruptedRunError("x"), rejudged=True)
+    assert "rejudge" in text
+    assert "resume" not in text
+
+
+BEFORE = RunConfig(
+    model="m",
+    judge=JudgeConfig(
+        name="mine",
+        model="a",
+        base_url="https://gateway.example",
+        api_key_env="GATEWAY_KEY",
+        input_price=0.0,
+        output_price=1.0,
+        rpm=7.0,
+    ),
+)
+
+
+def test_another_judge_takes_neither_price_nor_name_of_the_earlier() -> None:
+    judge = _changed(BEFORE, {"judge": {"model": "b"}}).judge
+    assert (judge.name, judge.input_price, judge.output_price) == (None, None, None)
+    assert (judge.base_url, judge.api_key_env, judge.rpm) == ("https://gateway.example", "GATEWAY_KEY", 7.0)
+
+
+def test_another_wire_format_is_not_looked_for_at_the_earlier_address() -> None:
+    judge = _changed(BEFORE, {"judge": {"endpoint": "openai"}}).judge
+    assert (judge.base_url, judge.api_key_env) == (None, None)
+    assert (judge.name, judge.input_price, judge.output_price) == ("mine", 0.0, 1.0)
+
+
+def test_the_same_judge_keeps_all_but_what_is_changed() -> None:
+    changed = _changed(BEFORE, {"judge": {"model": "a", "endpoint": "anthropic", "rpm": 9.0}}).judge
+    assert changed == BEFORE.judge.model_copy(update={"rpm": 9.0})
