@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mmbu_async import tasks
+from mmbu_async import judging, tasks
 from mmbu_async.config import RunConfig, build_config
 from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
 from mmbu_async.images import ImageLimits, find_limits
-from mmbu_async.judging import mmbu as judge_v3
 from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt
 from mmbu_async.pipeline.identity import Identity, differences, judge_identity, run_identity
 from mmbu_async.pipeline.selecting import check_columns, keeper
-from mmbu_async.sources import Source, open_source, samples
+from mmbu_async.sources import Source, open_data, samples
 from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
+from mmbu_async.tasks.forms import Form
 from mmbu_async.version import VERSION
 
 SHOWN_ROWS = 10
@@ -47,11 +47,14 @@ class Bench:
 
 def rules_of(config: RunConfig) -> Rules:
     """Raises ConfigError for a benchmark that does not exist."""
+    form = Form(shuffle=config.shuffle_options, circular=config.circular)
+    benchmark = tasks.load(config.benchmark, form)
+    judge = judging.load(benchmark.judge)
     return Rules(
-        benchmark=tasks.load(config.benchmark),
-        fill=judge_v3.fill,
-        read_verdict=judge_v3.read_verdict,
-        judge_prompt_sha256=judge_v3.PROMPT_SHA256,
+        benchmark=benchmark,
+        fill=judge.fill,
+        read_verdict=judge.read_verdict,
+        judge_prompt_sha256=judge.sha256,
     )
 
 
@@ -61,7 +64,7 @@ def lay_out(config: RunConfig) -> Bench:
     return Bench(
         config=config,
         rules=rules,
-        source=open_source(config.data, rules.benchmark.default_source),
+        source=open_data(config.data, rules.benchmark.data),
         limits=find_limits(config.endpoint, config.host, config.image_limits),
     )
 

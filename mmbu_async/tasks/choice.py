@@ -27,7 +27,7 @@ from mmbu_async.model import (
 )
 from mmbu_async.scoring.choices import read_choice
 from mmbu_async.tasks.fields import canonical_fields
-from mmbu_async.tasks.forms import Form, Shown, shown_orders
+from mmbu_async.tasks.forms import AS_GIVEN, Form, Shown, shown_orders
 from mmbu_async.tasks.texts import hashes
 
 CHOICE = "choice"
@@ -64,7 +64,7 @@ class MultipleChoice(ABC):
     guesses: frozenset[str] = frozenset()
     """Rungs of the ladder that are guesses: their rows are reported apart."""
 
-    def __init__(self, prompts: Mapping[str, str], form: Form = Form()) -> None:
+    def __init__(self, prompts: Mapping[str, str], form: Form = AS_GIVEN) -> None:
         self._prompts = dict(prompts)
         self.form = form
         self.name = type(self).name + form.suffix
@@ -155,7 +155,9 @@ def right_place(row_id: str, column: str, value: Json, options: Sequence[str]) -
         if place < len(options):
             return place
         raise RowError(
-            row_id, f"column '{column}' names a letter beyond its {len(options)} options; correct it", repr(text)
+            row_id,
+            f"column '{column}' names a letter beyond its {len(options)} options; correct it",
+            repr(text),
         )
     same = [place for place, option in enumerate(options) if option.strip().lower() == text.lower()]
     if len(same) == 1:

@@ -31,6 +31,9 @@ class Form:
         return shuffled + ("+circular" if self.circular else "")
 
 
+AS_GIVEN = Form()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """One order of a row's options."""

@@ -1,14 +1,16 @@
 """GMAI-MMBench: 38 modalities, 18 clinical tasks, as multiple-choice questions over single images.
 
-Chen et al., NeurIPS 2024 Datasets and Benchmarks, arXiv:2408.03361. The distributed TSV holds the image as base64
-text and the options in columns `A` … `E`; the test split's answers are not public.
+Chen et al., NeurIPS 2024 Datasets and Benchmarks, arXiv:2408.03361. The distributed TSV holds the image as
+base64 text and the options in columns `A` … `E`; the test split's answers are not public.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from mmbu_async.model import DataSpec, Prompt, RawRow, Sample
 from mmbu_async.tasks.choice import ChoiceRow, right_place
-from mmbu_async.tasks.tabular import TabularChoice, lettered_options, text_of
+from mmbu_async.tasks.tabular import Columns, TabularChoice, lettered_options, text_of
 
 
 class GmaiMmBench(TabularChoice):
@@ -24,8 +26,8 @@ class GmaiMmBench(TabularChoice):
     )
     licence = "research use; see the GMAI-MMBench page"
     citation = "Chen et al., GMAI-MMBench, NeurIPS 2024, arXiv:2408.03361."
-    wanted = {"id": ("index", "id"), "question": ("question",), "answer": ("answer",)}
-    optional = {
+    wanted: ClassVar[Columns] = {"id": ("index", "id"), "question": ("question",), "answer": ("answer",)}
+    optional: ClassVar[Columns] = {
         "family": ("category", "clinical vqa task", "task"),
         "modality": ("modality", "l2-category"),
         "department": ("department",),

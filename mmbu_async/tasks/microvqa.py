@@ -6,11 +6,13 @@ Burgess et al., CVPR 2025, arXiv:2503.13399. Options come as a list in `choices`
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from mmbu_async.errors import RowError
 from mmbu_async.model import DataSpec, Prompt, RawRow, Sample
 from mmbu_async.scoring.options import read_options
 from mmbu_async.tasks.choice import ChoiceRow, right_place
-from mmbu_async.tasks.tabular import TabularChoice, text_of
+from mmbu_async.tasks.tabular import Columns, TabularChoice, text_of
 
 
 class MicroVqa(TabularChoice):
@@ -26,13 +28,17 @@ class MicroVqa(TabularChoice):
     )
     licence = "CC BY-SA 4.0"
     citation = "Burgess et al., MicroVQA, CVPR 2025, arXiv:2503.13399."
-    wanted = {
+    wanted: ClassVar[Columns] = {
         "id": ("key_question", "question_id", "id"),
         "question": ("question", "question_1", "question_0"),
         "options": ("choices", "choices_1", "choices_0", "options"),
         "answer": ("correct_index", "correct_index_1", "correct_index_0", "correct_answer", "answer"),
     }
-    optional = {"family": ("task", "task_str"), "modality": ("modality", "microscopy"), "scale": ("scale",)}
+    optional: ClassVar[Columns] = {
+        "family": ("task", "task_str"),
+        "modality": ("modality", "microscopy"),
+        "scale": ("scale",),
+    }
 
     def row(self, raw: RawRow) -> ChoiceRow:
         found = self.columns_of(raw)
@@ -60,5 +66,7 @@ class MicroVqa(TabularChoice):
             return right_place(row_id, column, value, options)
         text = "" if value is None else str(value).removesuffix(".0").strip()
         if not text.isdigit() or int(text) >= len(options):
-            raise RowError(row_id, f"column '{column}' is no place among its {len(options)} options", repr(text))
+            raise RowError(
+                row_id, f"column '{column}' is no place among its {len(options)} options", repr(text)
+            )
         return int(text)

@@ -25,7 +25,7 @@ from mmbu_async.model import (
 from mmbu_async.scoring.boxes import read_boxes
 from mmbu_async.scoring.choices import read_choice
 from mmbu_async.tasks.choice import CHOICE, choice_detail, lettered, score_letter
-from mmbu_async.tasks.forms import Form, shown_orders
+from mmbu_async.tasks.forms import AS_GIVEN, Form, shown_orders
 from mmbu_async.tasks.mmbu_public import OBJECT_DETECTION, MmbuPublic
 from mmbu_async.tasks.mmbu_scores import score_detections
 from mmbu_async.tasks.texts import hashes, prompt_text
@@ -42,7 +42,7 @@ class MmbuClosed:
     licence = MmbuPublic.licence
     citation = MmbuPublic.citation
 
-    def __init__(self, form: Form = Form()) -> None:
+    def __init__(self, form: Form = AS_GIVEN) -> None:
         self._open = MmbuPublic.with_prompts()
         self._prompts = {
             "system": prompt_text("mmbu_system"),

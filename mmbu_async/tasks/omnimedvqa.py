@@ -6,9 +6,11 @@ right option's text in `gt_answer`.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from mmbu_async.model import DataSpec, Prompt, RawRow, Sample
 from mmbu_async.tasks.choice import ChoiceRow, right_place
-from mmbu_async.tasks.tabular import TabularChoice, lettered_options, text_of
+from mmbu_async.tasks.tabular import Columns, TabularChoice, lettered_options, text_of
 
 
 class OmniMedVqa(TabularChoice):
@@ -25,12 +27,16 @@ class OmniMedVqa(TabularChoice):
     )
     licence = "per source dataset; see the OmniMedVQA page"
     citation = "Hu et al., OmniMedVQA, CVPR 2024, arXiv:2402.09181."
-    wanted = {
+    wanted: ClassVar[Columns] = {
         "id": ("question_id", "id", "index"),
         "question": ("question",),
         "answer": ("gt_answer", "answer"),
     }
-    optional = {"family": ("question_type",), "modality": ("modality_type", "modality"), "dataset": ("dataset",)}
+    optional: ClassVar[Columns] = {
+        "family": ("question_type",),
+        "modality": ("modality_type", "modality"),
+        "dataset": ("dataset",),
+    }
 
     def row(self, raw: RawRow) -> ChoiceRow:
         found = self.columns_of(raw)

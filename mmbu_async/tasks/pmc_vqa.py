@@ -11,7 +11,7 @@ from mmbu_async.model import Answer, Completion, DataSpec, Prompt, RawRow, Sampl
 from mmbu_async.scoring.pmc_vqa import FALLBACK, prompt_text, read_answer, without_prefix
 from mmbu_async.tasks import texts
 from mmbu_async.tasks.choice import ChoiceRow, MultipleChoice, one_image_first, right_place
-from mmbu_async.tasks.forms import Form
+from mmbu_async.tasks.forms import AS_GIVEN, Form
 
 LETTERS = "ABCD"
 
@@ -33,7 +33,7 @@ class PmcVqa(MultipleChoice):
     citation = "Zhang et al., PMC-VQA: Visual Instruction Tuning for Medical VQA, arXiv:2305.10415."
     guesses = frozenset({FALLBACK})
 
-    def __init__(self, form: Form = Form()) -> None:
+    def __init__(self, form: Form = AS_GIVEN) -> None:
         super().__init__({"user": texts.prompt_text("pmc_vqa_user")}, form)
 
     def row(self, raw: RawRow) -> ChoiceRow:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmbu_async.errors import ConfigError
 from mmbu_async.model import Benchmark
-from mmbu_async.tasks.forms import Form
+from mmbu_async.tasks.forms import AS_GIVEN, Form
 from mmbu_async.tasks.gmai_mmbench import GmaiMmBench
 from mmbu_async.tasks.microvqa import MicroVqa
 from mmbu_async.tasks.mmbu_closed import MmbuClosed
@@ -42,11 +42,11 @@ _CHOICE: Mapping[str, Callable[[Form], Benchmark]] = {
 NAMES = tuple(sorted({**_PLAIN, **_CHOICE}))
 
 
-def load(name: str, form: Form = Form()) -> Benchmark:
+def load(name: str, form: Form = AS_GIVEN) -> Benchmark:
     """The benchmark of that name, or of that TOML file. Raises ConfigError naming close matches."""
     if name in _CHOICE:
         return _CHOICE[name](form)
-    if form != Form():
+    if form != AS_GIVEN:
         raise ConfigError(
             f"--shuffle-options and --circular are for multiple choice ({', '.join(sorted(_CHOICE))}), "
             f"not for '{name}'."

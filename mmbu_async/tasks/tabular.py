@@ -10,27 +10,27 @@ from mmbu_async.errors import RowError
 from mmbu_async.model import Prompt, RawRow, Sample
 from mmbu_async.tasks.choice import MultipleChoice, lettered, one_image_first
 from mmbu_async.tasks.fields import field_text
-from mmbu_async.tasks.forms import Form
+from mmbu_async.tasks.forms import AS_GIVEN, Form
 from mmbu_async.tasks.texts import prompt_text
+
+Columns = Mapping[str, Sequence[str]]
+"""Meaning -> names that a copy may give the column, the likeliest first."""
 
 
 class TabularChoice(MultipleChoice):
     """Finds its columns by candidates, and says what it looked for and what it found where one is missing."""
 
-    wanted: ClassVar[Mapping[str, Sequence[str]]]
-    """Meaning -> names of the column, the likeliest first."""
-    optional: ClassVar[Mapping[str, Sequence[str]]] = {}
+    wanted: ClassVar[Columns]
+    optional: ClassVar[Columns] = {}
 
-    def __init__(self, form: Form = Form()) -> None:
+    def __init__(self, form: Form = AS_GIVEN) -> None:
         super().__init__({"suffix_choice": prompt_text("choice_suffix")}, form)
 
     def columns_of(self, raw: RawRow) -> dict[str, str]:
         """Meaning -> column of this row. Raises RowError naming candidates and columns."""
         return find_columns(raw, self.wanted, self.optional)
 
-    def strata_of(
-        self, raw: RawRow, found: Mapping[str, str], *meanings: str
-    ) -> dict[str, tuple[str, ...]]:
+    def strata_of(self, raw: RawRow, found: Mapping[str, str], *meanings: str) -> dict[str, tuple[str, ...]]:
         """The values of optional columns, by meaning."""
         values = {meaning: text_of(raw, found.get(meaning)) for meaning in meanings}
         return {meaning: (value,) for meaning, value in values.items() if value}
@@ -41,9 +41,7 @@ class TabularChoice(MultipleChoice):
         return one_image_first(text, len(sample.images))
 
 
-def find_columns(
-    raw: RawRow, wanted: Mapping[str, Sequence[str]], optional: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
+def find_columns(raw: RawRow, wanted: Columns, optional: Columns) -> dict[str, str]:
     """Meaning -> the first candidate that the row has, whatever its case."""
     plain = {name.casefold(): name for name in reversed(list(raw.fields))}
     found: dict[str, str] = {}
