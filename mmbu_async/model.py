@@ -347,8 +347,8 @@ class Benchmark(Protocol):
     citation: str
 
     def samples(self, raw: RawRow) -> Sequence[Sample]:
-        """Validate one raw row: no sample where the row is none of this benchmark's, several where it is asked
-        in several forms. Their positions are those of the raw row. Raises RowError.
+        """Validate one raw row: no sample where the row is none of this benchmark's, several where it is
+        asked in several forms. Their positions are those of the raw row. Raises RowError.
         """
 
     def prompt(self, sample: Sample) -> Prompt:

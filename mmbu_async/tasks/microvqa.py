@@ -1,7 +1,7 @@
 """MicroVQA: expert questions on microscopy, multiple choice, with one or more images a row.
 
-Burgess et al., CVPR 2025, arXiv:2503.13399. Options come as a list in `choices`, the right one by its place in
-`correct_index` (or its text in `answer`).
+Burgess et al., CVPR 2025, arXiv:2503.13399. Options come as a list in `choices`, the right one by its place
+in `correct_index` (or its text in `answer`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MMBU's closed format: the paired options are shown under letters, and a deterministic reader takes the letter.
+"""MMBU's closed format: the paired options under letters, and a deterministic reader of the reply.
 
 From the public split's paired options (for open rows, where the answer is among them), from rows whose
 VQA_type is closed, and for object detection from candidate boxes where a row has some, else by IoU >= 0.5.

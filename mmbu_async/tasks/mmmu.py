@@ -209,7 +209,7 @@ def _gold(answer: str) -> str | list[str]:
 
 def _strata(fields: Mapping[str, str | None], row_id: str, route: str) -> dict[str, tuple[str, ...]]:
     subject = fields.get("config") or fields.get("subject") or "_".join(row_id.split("_")[1:-1])
-    strata = {"subject": (subject,)} if subject else {}
+    strata: dict[str, tuple[str, ...]] = {"subject": (subject,)} if subject else {}
     if subject in _DISCIPLINE_OF:
         strata["discipline"] = (_DISCIPLINE_OF[subject],)
     for column, name in (("topic_difficulty", "difficulty"), ("subfield", "subfield")):

@@ -1,5 +1,5 @@
-"""The legacy visual question answering sets: PathVQA, VQA-RAD, SLAKE. Closed questions by yes or no (or another
-single word), open ones by their text.
+"""The legacy visual question answering sets: PathVQA, VQA-RAD, SLAKE. Closed questions by yes or no (or
+another single word), open ones by their text.
 
 Closed rows are right where the reply's yes or no, or its text, is the answer. Open rows are right where the
 normalised texts are equal; token recall and F1, which the literature gives too, stand in the score's detail.
@@ -24,8 +24,7 @@ from mmbu_async.model import (
     ScoreItem,
     Status,
 )
-from mmbu_async.scoring.answers import committed_answer
-from mmbu_async.scoring.exact import read_yes_no, same_text, token_overlap
+from mmbu_async.scoring.exact import committed_text, exact_match, overlap, read_yes_no
 from mmbu_async.tasks.choice import NO_TRUTH, one_image_first
 from mmbu_async.tasks.fields import canonical_fields
 from mmbu_async.tasks.tabular import find_columns, text_of
@@ -94,10 +93,9 @@ class ShortAnswers:
         return hashes(self._prompts)
 
     def read(self, sample: Sample, completion: Completion) -> Answer:
-        answer = committed_answer(completion.text)
-        if sample.answer.lower() in YES_NO and (word := read_yes_no(answer.text)) is not None:
-            return Answer(text=word, how=f"{answer.how}, yes or no")
-        return answer
+        if sample.answer.lower() in ("yes", "no"):
+            return read_yes_no(completion.text)
+        return committed_text(completion.text)
 
     def judge_item(self, sample: Sample, answer: Answer) -> JudgeItem | None:
         return None
@@ -120,9 +118,9 @@ class ShortAnswers:
             return Score(status=Status.UNGRADED)
         detail: dict[str, Json] = {}
         if row.sample.route == OPEN:
-            overlap = token_overlap(truth, given)
-            detail = {"token_recall": overlap.recall, "token_f1": overlap.f1}
-        right = same_text(truth, given)
+            shared = overlap(given, truth)
+            detail = {"token_recall": shared.recall, "token_f1": shared.f1}
+        right = exact_match(given, truth)
         answered = bool(given.strip())
         return Score(
             status=Status.SCORED,
