@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
@@ -44,6 +44,9 @@ class CallSettings(BaseModel):
     """How one model is reached and sampled: the model under test, or a judge."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    flags: ClassVar[str] = "--"
+    """How the flags for these settings begin."""
 
     model: str = Field(min_length=1)
     """Name of the model, as its endpoint knows it."""
@@ -140,13 +143,15 @@ class CallSettings(BaseModel):
         if not key and (self.base_url is None or self.api_key_env):
             raise MissingKeyError(
                 f"no API key for {self.model} at {self.host}: set the environment variable "
-                f"{self.key_variable}, or name another one with --api-key-env."
+                f"{self.key_variable}, or name another one with {self.flags}api-key-env."
             )
         return key
 
 
 class JudgeConfig(CallSettings):
     """The judge: its own model, endpoint and limits."""
+
+    flags: ClassVar[str] = "--judge-"
 
     model: str = OFFICIAL_JUDGE
     """Name of the judge's model, as its endpoint knows it."""

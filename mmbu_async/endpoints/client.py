@@ -237,7 +237,8 @@ class EndpointClient:
 
     def _masked(self, failure: Failure) -> Failure:
         """Some endpoints repeat the key in their complaint; where that was cut, perhaps not to its end."""
-        if not self._key:
+        if len(self._key) < SHORTEST_PART:
+            # What stands in for a key where none is wanted (`x`, `none`) is in many words.
             return failure
         message = failure.message.replace(self._key, MASK)
         for length in range(len(self._key) - 1, SHORTEST_PART - 1, -1):

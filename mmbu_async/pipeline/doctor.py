@@ -111,7 +111,8 @@ class Doctor:
                     about=about,
                     ok=True,
                     text=f"no price is known for {settings.model} at {settings.host}; costs will be reported "
-                    "as unknown unless you give --input-price and --output-price.",
+                    f"as unknown unless you give {settings.flags}input-price and "
+                    f"{settings.flags}output-price.",
                 )
             )
         return outcome if isinstance(outcome, Completion) else None
@@ -166,16 +167,20 @@ def _about_call(
 
 
 def _words(failure: Failure, settings: CallSettings) -> str:
+    flags = settings.flags
     match failure.kind:
         case FailureKind.RATE_LIMIT:
-            return f"{settings.url} says too many requests ({failure.message}): wait, or set --rpm."
+            return f"{settings.url} says too many requests ({failure.message}): wait, or set {flags}rpm."
         case FailureKind.BAD_REQUEST:
             return (
                 f"{settings.url} refuses the request ({failure.message}): an image or a parameter is not to "
-                "its liking; --param passes what it wants."
+                f"its liking; {flags}param passes what it wants."
             )
         case FailureKind.TIMEOUT | FailureKind.CONNECTION:
-            return f"{settings.url} cannot be reached ({failure.message}): check --base-url and the network."
+            return (
+                f"{settings.url} cannot be reached ({failure.message}): check {flags}base-url and "
+                "the network."
+            )
         case FailureKind.MALFORMED:
             return f"{settings.url} answers, but not in the {settings.endpoint} format ({failure.message})."
         case _:

@@ -35,12 +35,13 @@ _JSON = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*+\{((?:[^{}]|\{[^{}]*+\})*+)\}")
-_PHRASE = re.compile(
+_ANSWER = re.compile(
     r"""(?:\b(?:answer|choice|option|selection)|答案|选项)[\s*_`"']*+(?:to\ (?:the|this)\ question\s++)?
-        (?:(?:is|was|(?:will|would|should|must)\ be)\b|[:=→]|->|是|为)
-      | \b(?:chose|choose|select(?:ed)?|pick(?:ed)?|go(?:ing)?\ with)\b
-      | 选择?""",
+        (?:(?:is|was|(?:will|would|should|must)\ be)\b|[:=→]|->|是|为)""",
     re.IGNORECASE | re.VERBOSE,
+)
+_PICK = re.compile(
+    r"\b(?:chose|choose|select(?:ed)?|pick(?:ed)?|go(?:ing)? with)\b|选(?!项)择?", re.IGNORECASE
 )
 _AFTER_PHRASE = re.compile(r"[\s*_`:=]*+")
 _SUBJECT = re.compile(
@@ -62,18 +63,30 @@ def last_enclosed(text: str) -> Commitment | None:
     return last_tag or last_field
 
 
-def spoken(text: str, *, longest: int) -> list[Commitment]:
-    """Boxes and phrases from the last to the first, the last 64.
+def stated(text: str, *, longest: int) -> list[Commitment]:
+    """Boxes and phrases such as `Answer: …` from the last to the first.
 
     A phrase's text ends with its line, and after `longest` characters at most.
     """
-    found = [Commitment(start=box.start(1), end=box.end(1), how=TAG) for box in _BOX.finditer(text)]
-    for phrase in _PHRASE.finditer(text):
+    boxes = [Commitment(start=box.start(1), end=box.end(1), how=TAG) for box in _BOX.finditer(text)]
+    return _last_first([*boxes, *_phrases(text, _ANSWER, longest)])
+
+
+def spoken(text: str, *, longest: int) -> list[Commitment]:
+    """The same and phrases that pick an option: `I choose …`, `B is correct`."""
+    named = [Commitment(start=one.start(1), end=one.end(1), how=FIELD) for one in _SUBJECT.finditer(text)]
+    return _last_first([*stated(text, longest=longest), *_phrases(text, _PICK, longest), *named])
+
+
+def _phrases(text: str, pattern: re.Pattern[str], longest: int) -> Iterator[Commitment]:
+    for phrase in pattern.finditer(text):
         after = _AFTER_PHRASE.match(text, phrase.end())
         start = after.end() if after else phrase.end()
         line_end = text.find("\n", start, start + longest)
-        found.append(Commitment(start=start, end=line_end if line_end >= 0 else start + longest, how=FIELD))
-    found += [Commitment(start=one.start(1), end=one.end(1), how=FIELD) for one in _SUBJECT.finditer(text)]
+        yield Commitment(start=start, end=line_end if line_end >= 0 else start + longest, how=FIELD)
+
+
+def _last_first(found: list[Commitment]) -> list[Commitment]:
     return sorted(found, key=lambda one: one.start, reverse=True)[:_MOST_SPOKEN]
 
 

@@ -38,14 +38,13 @@ _SIMPLE = re.compile(r"-?(?:(?<!\d)\d++\.\d++|\.\d++|(?<!\d)\d++\b)(?![eE][+-]?\
 
 def read_open(reply: str) -> Answer:
     """The candidates of a reply, written as a JSON list into the answer's text."""
-    conclusions = _conclusions(reply)
-    how = CONCLUSION if conclusions else WHOLE_REPLY if reply.strip() else NONE
+    how = CONCLUSION if conclusions(reply) else WHOLE_REPLY if reply.strip() else NONE
     return Answer(text=write_candidates(open_candidates(reply)), how=how)
 
 
 def open_candidates(reply: str) -> tuple[Candidate, ...]:
     """What the reply may have meant, texts before numbers, each once."""
-    texts = _conclusions(reply) or [_trimmed(reply)]
+    texts = conclusions(reply) or [_trimmed(reply)]
     found = texts + [number for text in texts for number in numbers_in(text)]
     return tuple(dict.fromkeys(part for text in found for part in normal(text)))
 
@@ -100,8 +99,8 @@ def _trimmed(reply: str) -> str:
     return reply.strip().strip(".").lower()
 
 
-def _conclusions(reply: str) -> list[str]:
-    """The shortest tail of each line that has an indicator."""
+def conclusions(reply: str) -> list[str]:
+    """What each line with an indicator concludes, in lower case."""
     lines = _trimmed(reply).split("\n")
     tails = (
         _shortest_tail(line, _LAST_LINE_INDICATORS if number == len(lines) else _INDICATORS)

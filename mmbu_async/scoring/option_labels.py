@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 
 from mmbu_async.scoring.option_texts import Options, is_letter
-from mmbu_async.scoring.wording import bare, denied
+from mmbu_async.scoring.wording import IDEOGRAPHS, bare, denied
 
-_LATIN = r"[^\W\u3400-\u9fff]"
+_LATIN = rf"[^\W{IDEOGRAPHS}]"
 """A letter or digit that makes one word with a letter beside it; Chinese characters do not."""
 _OPENING = (
     r"(?:\\(?:text|textbf|mathrm|mathbf|mathit|boxed|fbox)\s*+\{|\\[(\[]|[\s*_`\"'(\[{$<:]"

@@ -12,6 +12,10 @@ _QUOTES = dict.fromkeys([0x2018, 0x2019, 0x201B, 0x2032], ord("'")) | dict.fromk
 )
 _SAME = _FULL_WIDTH | _DASHES | _QUOTES
 
+IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Chinese characters, as ranges for a pattern: each is a word without blanks around it."""
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+
 EDGES = " \t\r\n.,;:!?*_`~'\"()[]{}<>$#。、，"
 """Marks around a wording that say nothing about it."""
 
@@ -58,14 +62,9 @@ def denied(text: str, start: int) -> bool:
     return bool(_DENIAL.search(text[max(0, start - _LOOK_BACK) : start].casefold()))
 
 
-def is_ideograph(character: str) -> bool:
-    """Whether it is a Chinese character, which is a word without blanks around it."""
-    return "\u3400" <= character <= "\u9fff" or "\uf900" <= character <= "\ufaff" or character >= "\U00020000"
-
-
 def _joined(beside: str, edge: str) -> bool:
     """Whether the one or two characters beside a wording make a longer word or number of its edge."""
     nearest, further = beside[-1:], beside[-2:-1]
     if edge.isdecimal() and nearest and nearest in ".,-":
         return further.isdecimal() or (nearest == "-" and not further.strip())
-    return nearest.isalnum() and edge.isalnum() and not is_ideograph(nearest) and not is_ideograph(edge)
+    return nearest.isalnum() and edge.isalnum() and not _IDEOGRAPH.search(nearest + edge)

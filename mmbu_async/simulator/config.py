@@ -130,6 +130,8 @@ class SimulatorConfig:
     """Newest records kept in memory; 0 keeps none."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise ConfigError(f"simulator setting port must be 0 to 65535, not {self.port}.")
         for name in ("tokens_per_second", "max_concurrent", "rpm", "tpm", "limit_burst_s"):
             value = getattr(self, name)
             if value is not None and value <= 0:

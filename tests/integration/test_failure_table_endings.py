@@ -114,6 +114,30 @@ async def test_a_signal_drains(data: Path, store: Path, number: signal.Signals) 
         assert len(await calls(simulator)) == ROWS
 
 
+async def test_a_second_signal_aborts_calls_that_hang(data: Path, store: Path) -> None:
+    """The first waits for calls under way, which may be as long as their time limit; the second does not."""
+
+    async def watch(monitor: Monitor, stages: Stages) -> None:
+        while monitor.replied < 3:  # noqa: ASYNC110 - the counter is what a display would poll
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        await silent(monitor, stages)
+
+    async with simulated("timeout@model=text:number 3?") as simulator:
+        work = asyncio.create_task(api.evaluate(config(simulator, store, data, concurrency=4), watch=watch))
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(work, 20)
+        assert stored(store, "SELECT ended FROM session") == [("aborted",)]
+        kept = replies(store).total()
+        assert 3 <= kept < ROWS
+    async with simulated() as simulator:
+        result = await api.resume("r", store=store, changes=addresses(simulator))
+        await complete(result, store)
+        assert len(await calls(simulator)) == ROWS - kept
+
+
 # ---------------------------------------------------------------- refused before any call
 
 

@@ -278,7 +278,7 @@ def test_a_key_comes_from_the_makers_variable_or_one_that_is_named() -> None:
 def test_a_missing_key_is_named_with_model_host_and_variable() -> None:
     with pytest.raises(MissingKeyError) as caught:
         JudgeConfig().api_key(NOTHING)
-    for words in ("claude-sonnet-5", "api.anthropic.com", "ANTHROPIC_API_KEY", "--api-key-env"):
+    for words in ("claude-sonnet-5", "api.anthropic.com", "ANTHROPIC_API_KEY", "--judge-api-key-env"):
         assert words in str(caught.value)
     with pytest.raises(MissingKeyError, match="MINE"):
         CallSettings(model="m", base_url="http://localhost:1", api_key_env="MINE").api_key({"MINE": " "})

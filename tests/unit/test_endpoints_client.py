@@ -380,8 +380,9 @@ async def test_the_key_is_masked_in_headers_that_are_kept() -> None:
         assert KEY not in outcome.message + outcome.request_id
 
 
-async def test_no_key_masks_nothing() -> None:
-    async with rig(FakeTransport(scripted(error(400, "as it is"))), key="") as it:
+@pytest.mark.parametrize("key", ["", "t", "is"])
+async def test_no_key_and_what_stands_in_for_one_mask_nothing(key: str) -> None:
+    async with rig(FakeTransport(scripted(error(400, "as it is"))), key=key) as it:
         outcome = await it.call()
     assert isinstance(outcome, Failure)
     assert outcome.message == "as it is"

@@ -62,7 +62,10 @@ def test_the_draw_depends_on_every_argument_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"rpm": 0}, {"tpm": -1}, {"max_concurrent": 0}, {"limit_burst_s": 0}, {"retry_after_style": "politely"}],
+    [
+        *({"rpm": 0}, {"tpm": -1}, {"max_concurrent": 0}, {"limit_burst_s": 0}),
+        *({"retry_after_style": "politely"}, {"port": 65_536}, {"port": -1}),
+    ],
 )
 def test_settings_that_mean_nothing_are_named_errors(change: dict[str, float | str]) -> None:
     with pytest.raises(ConfigError, match=next(iter(change))):

@@ -1,0 +1,83 @@
+"""What the README shows can be typed: flags exist, settings are valid, the Python examples mean real data."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from mmbu_async import RunConfig
+from mmbu_async.cli.main import app
+from mmbu_async.config import build_config
+from mmbu_async.simulator.command import main as simulate
+from mmbu_async.sources import open_source
+from mmbu_async.tasks import load
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+class AskedHubError(Exception):
+    """The data were looked for where they are: on the hub."""
+
+
+def ask_hub(*names: str) -> Any:
+    raise AskedHubError
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def commands() -> list[tuple[str, set[str]]]:
+    """Each `mmbu` command line of the README, and the flags on it."""
+    lines = [line for block in blocks("bash") for line in block.replace("\\\n", " ").splitlines()]
+    found = [re.match(r"(?:.*/)?mmbu (\w+)([^#]*)", line.strip()) for line in lines]
+    return [(match[1], set(re.findall(r"--[\w-]+", match[2]))) for match in found if match]
+
+
+def test_every_command_and_flag_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    known: Any = get_command(app)
+    shown = commands()
+    assert {name for name, _ in shown} > {"run", "resume", "simulate", "rejudge", "show", "export"}
+    with pytest.raises(SystemExit):
+        simulate(["--help"])
+    of_simulate = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+    for name, flags in shown:
+        options = {option for parameter in known.commands[name].params for option in parameter.opts}
+        assert flags <= (of_simulate if name == "simulate" else options), name
+
+
+def test_flags_in_the_text_exist() -> None:
+    known: Any = get_command(app)
+    options = {
+        option
+        for command in known.commands.values()
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    assert set(re.findall(r"`(--[\w-]+)", README)) <= options
+
+
+def test_the_settings_file_is_valid() -> None:
+    (text,) = blocks("toml")
+    assert build_config(tomllib.loads(text)).judge.rpm == 1000.0
+
+
+def test_the_python_examples_mean_data_that_can_be_opened() -> None:
+    calls = [
+        node
+        for text in blocks("python")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "RunConfig"
+    ]
+    assert calls
+    for call in calls:
+        config = RunConfig(**{word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg})
+        source = load(config.benchmark).default_source
+        with pytest.raises(AskedHubError):
+            open_source(config.data, source, load=ask_hub)
