@@ -63,7 +63,22 @@ def main() -> None:
         # The reader of our output went away (`mmbu report | head`).
         sys.stderr.close()
         code = EXIT_OK
+    except BaseException as error:
+        if not _is_abort(error):
+            raise
+        _complain("aborted; calls under way are lost, the rest is kept: the same command again goes on.")
+        code = 130
     sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
+def _is_abort(error: BaseException) -> bool:
+    """Whether the second Ctrl-C cancelled the run, or broke into an event loop that was being closed (which
+    fails of that in its own words). Without a run asyncio is not even loaded."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and isinstance(error, asyncio.CancelledError):
+        return True
+    cause = error.__context__
+    return isinstance(error, RuntimeError) and isinstance(cause, KeyboardInterrupt)
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,7 +10,12 @@ from itertools import islice
 
 from mmbu_async.config import CallSettings, RunConfig
 from mmbu_async.endpoints.prices import Price, Prices
-from mmbu_async.endpoints.tokens import FIRST_OUTPUT_GUESS, image_tokens, text_tokens
+from mmbu_async.endpoints.tokens import (
+    FIRST_OUTPUT_GUESS,
+    image_tokens,
+    most_output_tokens,
+    text_tokens,
+)
 from mmbu_async.errors import ImageError
 from mmbu_async.images import ImageLimits, prepare, verify
 from mmbu_async.model import Answer, Benchmark, JudgeItem, PreparedImage, Prompt, Sample, Usage
@@ -139,7 +144,7 @@ class DryRunner:
             text_tokens(prompt.system or "")
             + text_tokens(prompt.text)
             + sum(image_tokens(self.config.endpoint, image.width, image.height) for image in images),
-            min(FIRST_OUTPUT_GUESS, self.config.max_tokens or FIRST_OUTPUT_GUESS),
+            min(FIRST_OUTPUT_GUESS, most_output_tokens(self.config)),
         )
         item = self.benchmark.judge_item(sample, Answer(text=sample.answer, how="tag"))
         if item is not None:

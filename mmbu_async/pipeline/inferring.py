@@ -83,6 +83,11 @@ class InferStage:
             stored = self.recorder.reply(row, attempt, final=final)
             if isinstance(attempt.outcome, Completion):
                 await stored
+            elif final:
+                # First stop what others would run into; then wait, so that the next page of open rows
+                # knows of this one.
+                self._consider(attempt.outcome)
+                await stored
 
         self.monitor.under_way[sample.id] = time.monotonic()
         try:
@@ -99,7 +104,6 @@ class InferStage:
         else:
             self.monitor.failed += 1
             log.warning("no reply: %s", outcome.message, extra={"row": sample.id, "kind": outcome.kind.value})
-            self._consider(outcome)
         return outcome
 
     def _consider(self, failure: Failure) -> None:

@@ -138,13 +138,13 @@ async def _build(
         benchmark=session.benchmark,
         fill=session.fill,
         read_verdict=session.read_verdict,
-        estimator=Estimator(config.judge.endpoint, config.judge.max_tokens),
+        estimator=Estimator.of(config.judge),
         monitor=monitor,
         stop=stop,
         queue=Channel(2 * LOOKUP),
         asks=Channel(config.judge.concurrency),
     )
-    estimator = Estimator(config.endpoint, config.max_tokens)
+    estimator = Estimator.of(config)
     workshop = Workshop(
         benchmark=session.benchmark,
         read_image=session.read_image,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import signal
 from collections.abc import Iterator
@@ -25,9 +26,11 @@ def draining_signals(stop: Stop, again: str) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     installed = []
+    heard = itertools.count()
 
     def handle(name: str) -> None:
-        if stop:
+        # A run that drains for another reason has heard no signal yet.
+        if next(heard):
             log.warning("%s again: aborting; calls under way are lost", name)
             if task is not None:
                 task.cancel()

@@ -26,7 +26,7 @@ What decides where several things could:
   `how` names the rung.
 * On the rungs below, two different options are no answer there, and the next rung is asked. Emphasis comes
   before brackets. Where one label begins a line, and brackets elsewhere hold another, neither is an answer;
-  a list of several labels does not speak against a bracket. Two different capital letters leave only a line
+  below a list of several labels, brackets choose among these. Two different capital letters leave only a line
   that is an option's text.
 * What is only ruled out (`not B`, `rather than CT`) is not named. Letters in words and terms are no labels:
   the article A, the pronoun I, `E. coli`, `B-cell`, `vitamin D`, `Figure B`.
@@ -88,7 +88,7 @@ def _read(text: str, options: Options) -> Answer:
         return Answer(text=found.pop(), how=MARK)
     lines = [line for line in text.split("\n") if line.strip()]
     bracketed, heads = in_brackets(text, options), in_lists(lines, options)
-    found = bracketed | (heads if len(heads) == 1 else set())
+    found = bracketed & heads if len(heads) > 1 else bracketed | heads
     if len(found) == 1:
         return Answer(text=found.pop(), how=MARK if bracketed else LIST)
     if len(found := on_lines(lines, options)) == 1:

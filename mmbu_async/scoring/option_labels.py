@@ -15,7 +15,7 @@ _OPENING = (
     r"|(?i:option|choice|answer|letter|label|most\ likely|likely|probably|clearly|thus|therefore)\b)*+"
 )
 _LABEL = re.compile(rf"{_OPENING}([A-Za-z])")
-_GLUED = re.compile(rf"{_LATIN}|['.-]{_LATIN}")
+_GLUED = re.compile(rf"{_LATIN}|['-]{_LATIN}|\.(?![A-Z][a-z]){_LATIN}")
 _NEXT_WORD = re.compile(r"[*_`]*+[ \t]++([A-Za-z]{2,}+|[A-Za-z]-[A-Za-z]++)")
 _ABBREVIATION = re.compile(r"\.\s*+([a-z]++)")
 _GOES_ON = re.compile(
@@ -125,7 +125,10 @@ def in_prose(text: str, options: Options) -> set[str]:
     found: set[str] = set()
     for capital in _CAPITAL.finditer(text):
         start = capital.start()
-        if capital[0] in found or not options.in_range(capital[0]) or _label_at(text, start, options) is None:
+        if capital[0] in found or not options.in_range(capital[0]):
+            continue
+        label = _label_at(text, start, options)
+        if label is None or label[1] != capital.end():  # `Answer` is a word that may stand before a label
             continue
         if not denied(text, start) and not _TERM_BEFORE.search(text[max(0, start - _LOOK_BACK) : start]):
             found.add(capital[0])

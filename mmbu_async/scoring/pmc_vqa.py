@@ -1,7 +1,7 @@
 """PMC-VQA: the prompt, the choices of the CSV, and the letter that a reply commits to.
 
-The rules are those of evalscope 1.14.1, whose scores are the published ones, so they are kept where a reader
-would do otherwise:
+The rules are those of evalscope 1.14.1, so that scores can be compared with its own; they are kept where a
+reader would do otherwise:
 
 * A marker is `ANSWER:`, in any case, with an ASCII colon and perhaps asterisks. Markers are tried from the
   last to the first; one with no label after it is passed over, so an echoed `ANSWER: [LETTER]` does no harm.

@@ -49,7 +49,8 @@ class NamedImages:
                 f"{name}: is neither in {self._archive_names()} nor a file; complete the archive."
             )
         try:
-            return Path(path).read_bytes()
+            with open(path, "rb") as file:  # noqa: PTH123
+                return file.read()
         except OSError as error:
             raise ImageError(f"{name}: cannot be read ({error.strerror}).") from None
 
@@ -65,7 +66,8 @@ class NamedImages:
         """Where the file lies, links followed, and what is wrong with that; '' and '' where an archive should
         have had it.
 
-        Plain strings, since every image of a run comes by here and path objects cost several times as much.
+        Plain strings, since every image of a run comes by here: path objects cost several times as much, and
+        enter the parts of each name into the interpreter's table of strings, which grows with the rows.
         """
         if not name.strip():
             return "", f"{self._label} is empty; name the row's image"

@@ -89,6 +89,8 @@ def _set_up(
     if not read_only:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     connection.execute("PRAGMA foreign_keys = ON")
+    # Temporary tables are written once and read once, in order: of the usual 2 MB in memory half will do.
+    connection.execute("PRAGMA temp.cache_size = -1000")
     migrations.bring_up_to_date(connection, path, read_only=read_only, now=time.time())
     if not read_only:
         _use_wal(connection, wait_s)

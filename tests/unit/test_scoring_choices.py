@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -75,6 +77,7 @@ def read(reply: str, options: tuple[str, ...] = SCANS) -> tuple[str, str]:
         "Answer: B",
         "answer: b",
         "Answer:B",
+        "Answer: B.The image is bright",
         "ANSWER = B",
         "Answer：Ｂ",
         "**Answer:** B",
@@ -140,6 +143,11 @@ def test_fields(reply: str) -> None:
 )
 def test_tags(reply: str) -> None:
     assert read(reply) == ("B", TAG)
+
+
+def test_the_last_phrases_of_a_reply_are_looked_at() -> None:
+    assert read("Answer: B\n" + "Answer: hm\n" * 20) == ("B", FIELD)
+    assert read("Answer: B\n" + "Answer: hm\n" * 80) == ("B", LABEL)
 
 
 def test_the_later_of_a_tag_and_a_field_counts() -> None:
@@ -237,6 +245,8 @@ def test_lists(reply: str) -> None:
         "B,",
         "- b",
         "Option B",
+        "Answer B",
+        "Answer hm B",
         "I think it is B",
         "A chest film would be dark, so B",
         "Vitamin D is not seen: B",
@@ -281,12 +291,15 @@ def test_option_texts(reply: str) -> None:
         "(E)",
         "It is not B",
         "Not an X-ray",
+        "I would not choose B",
+        "A. or B.",
         "X-ray or ultrasound",
         "A\nB",
         "**A** or **B**",
         "(A) or (B), certainly not ultrasound",
         "(A) perfect (C) diminished",
         "B) It is bright, as (A) is not",
+        "See: A) first\nB) second\nC) third",
         "(A)(B)(C)(D)",
         "Either A or B, and ultrasound is possible",
         "A) X-ray\nB) CT\nC) CT",
@@ -322,7 +335,8 @@ def test_nothing(reply: str) -> None:
         ("no pneumonia", ("pneumonia", "no pneumonia"), "B"),
         ("There is no pneumonia", ("pneumonia", "effusion"), ""),
         ("There are 5 nuclei", ("2.5", "5"), "B"),
-        ("It measures 2.5 mm", ("5", "2"), ""),
+        ("It measures 2.5 mm", ("5", "7"), ""),
+        ("It measures 2.5 mm", ("2", "7"), ""),
         ("It is -5", ("5", "-5"), "B"),
         ("It is -5", ("5", "7"), ""),
         ("这是左肺的图像", ("左肺", "右肺"), "A"),
@@ -338,6 +352,22 @@ def test_nothing(reply: str) -> None:
 )
 def test_other_options(reply: str, options: tuple[str, ...], letter: str) -> None:
     assert read(reply, options)[0] == letter
+
+
+def test_the_examples_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extraction.md").read_text(encoding="utf-8")
+    table = page.split("| rung | what counts |")[1].split("\n\n")[0]
+    options = ("X-ray", "MRI", "CT", "Ultrasound")
+    examples = [
+        (example, row.split("|")[1])
+        for row in table.splitlines()[2:]
+        for example in re.findall("`([^`]+)`", row.split("|")[3])
+    ]
+    assert len(examples) >= 15
+    for example, rungs in examples:
+        letter, how = read(example, options)
+        assert letter == ("" if how == NONE else "B"), example
+        assert f"`{how}`" in rungs, example
 
 
 @pytest.mark.parametrize("count", [0, 1, 27])

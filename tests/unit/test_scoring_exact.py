@@ -57,6 +57,7 @@ REPLIES = st.lists(st.sampled_from(PIECES), max_size=10).map("".join) | TEXTS
         ("**Answer:** left lung\nIt is bright.", "left lung", FIELD),
         ("Answer: right\nRather, the answer is **left**", "left", FIELD),
         ("Answer: right\nThe answer is:", "right", FIELD),
+        ("Answer: right\nThe answer is ...", "right", FIELD),
         ("<think>Answer: right</think> left lung ", "left lung", UNTAGGED),
         ("I choose to say nothing", "I choose to say nothing", UNTAGGED),
         ("Answer：ＣＴ", "ＣＴ", FIELD),

@@ -220,11 +220,18 @@ def test_published_replies(file: Path) -> None:
         ("A or (B) or C", "B", BRACKET),
         ("so B it is", "B", LETTER),
         ("I am sure it is ultrasound", "D", OPTION_TEXT),
+        ("B.,", "B", LETTER),
     ],
 )
 def test_the_rung_is_named(reply: str, text: str, how: str) -> None:
     answer = read_choice(reply, SCANS, row_id="r")
     assert (answer.text, answer.how) == (text, how)
+
+
+@pytest.mark.parametrize("reply", ["B,.", "surely it is ultrasound here", "B\n"])
+def test_what_is_left_to_chance(reply: str) -> None:
+    """Marks go in one order only, texts need a sixth word, and white space stays."""
+    assert read_choice(reply, SCANS, row_id="r").how == DRAWN
 
 
 @pytest.mark.parametrize(

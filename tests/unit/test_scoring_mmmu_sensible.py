@@ -97,6 +97,7 @@ def test_open_texts(reply: str, text: str, how: str) -> None:
         ("0.9965", "It is 1.0", True, True),
         ("0.004", "It is 0", True, False),
         ("0.004", "It is 0.004", True, True),
+        ("0.04", "It is 0.042", True, False),
         ("0", "It is 0.0", True, True),
         ("36", "It is 36.01", False, False),
         ("36", "It is 36.001", True, True),

@@ -129,6 +129,7 @@ def test_braces_in_values_stay(question: str, choices: list[str]) -> None:
         ("ANSWER: A or or B", "A", MARKER),
         ("ANSWER: (A,\nC)", "", MARKER),
         ("ANSWER: C\nANSWER: b", "C", MARKER),
+        ("ANSWER: A\nNo. ANSWER: C", "C", MARKER),
         ("This shows a Dog", "D", FALLBACK),
         ("answer: the Mri", "", NONE),
         ("no capital", "", NONE),

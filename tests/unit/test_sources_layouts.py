@@ -218,6 +218,15 @@ def test_a_name_never_leads_out(tmp_path: Path, name: str) -> None:
     assert "2 more have names that lead out of it" in " ".join(source.describe())
 
 
+def test_an_absolute_name_is_refused_even_where_it_leads_into_the_folder(tmp_path: Path) -> None:
+    """It would lead elsewhere on the next machine."""
+    pmc_vqa(tmp_path, [], {})
+    (tmp_path / "images.zip").unlink()
+    (tmp_path / "a.jpg").write_bytes(b"x")
+    source = open_data(str(tmp_path), PMC_VQA)
+    assert "leads out of the folder" in source.image_problem(ImageRef(locator=str(tmp_path / "a.jpg")))
+
+
 def test_damage_names_archive_and_member(tmp_path: Path) -> None:
     source = pmc_vqa(tmp_path, ["PMC1.jpg"], {"images/PMC1.jpg": picture(1)})
     content = bytearray((tmp_path / "images.zip").read_bytes())
@@ -269,6 +278,15 @@ def test_base64_that_is_damaged_fails_its_row(tmp_path: Path) -> None:
     (row,) = source.rows()
     with pytest.raises(ImageError, match=r"GMAI_VAL\.tsv#24#image: is no valid base64 text"):
         source.read_image(row.images[0])
+
+
+def test_a_long_name_that_begins_like_base64_is_a_name(tmp_path: Path) -> None:
+    name = f"Qk{'x' * 150}.png"
+    (tmp_path / name).write_bytes(b"file")
+    source = gmai(tmp_path, [name])
+    (row,) = source.rows()
+    assert row.fields["image"] == name
+    assert source.read_image(row.images[0]) == b"file"
 
 
 def test_a_table_that_shrank_is_told(tmp_path: Path) -> None:
