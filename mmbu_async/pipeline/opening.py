@@ -18,6 +18,7 @@ from mmbu_async.pipeline.identity import Identity, differences, judge_identity, 
 from mmbu_async.pipeline.selecting import check_columns, keeper
 from mmbu_async.sources import Source, open_data, samples
 from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
+from mmbu_async.tasks.custom import from_toml
 from mmbu_async.tasks.forms import Form
 from mmbu_async.version import VERSION
 
@@ -48,7 +49,7 @@ class Bench:
 def rules_of(config: RunConfig) -> Rules:
     """Raises ConfigError for a benchmark that does not exist."""
     form = Form(shuffle=config.shuffle_options, circular=config.circular)
-    benchmark = tasks.load(config.benchmark, form)
+    benchmark = load_benchmark(config.benchmark, form)
     judge = judging.load(benchmark.judge)
     return Rules(
         benchmark=benchmark,
@@ -56,6 +57,17 @@ def rules_of(config: RunConfig) -> Rules:
         read_verdict=judge.read_verdict,
         judge_prompt_sha256=judge.sha256,
     )
+
+
+def load_benchmark(name: str, form: Form) -> Benchmark:
+    """The benchmark of that name, or the one that a TOML file of that name describes."""
+    if not name.endswith(".toml"):
+        return tasks.load(name, form)
+    try:
+        text = Path(name).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: the benchmark's file cannot be read ({error}).") from None
+    return from_toml(text, name)
 
 
 def lay_out(config: RunConfig) -> Bench:

@@ -50,7 +50,8 @@ from mmbu_async.model import (
 from mmbu_async.scoring.answers import committed_answer
 from mmbu_async.scoring.boxes import read_boxes
 from mmbu_async.scoring.choices import read_choice
-from mmbu_async.scoring.exact import committed_text, exact_match, same_number
+from mmbu_async.scoring.exact import committed_text, exact_match
+from mmbu_async.scoring.numbers import number_match
 from mmbu_async.scoring.options import read_options, without_letters
 from mmbu_async.tasks.choice import (
     choice_detail,
@@ -135,7 +136,9 @@ class CustomBenchmark:
         columns = self._file.columns
         row_id = self._text(raw, columns.id) if columns.id else str(raw.position)
         if not row_id.strip():
-            raise RowError(f"number {raw.position + 1}", f"column '{columns.id}' is empty; give every row an id")
+            raise RowError(
+                f"number {raw.position + 1}", f"column '{columns.id}' is empty; give every row an id"
+            )
         options = self._options(raw, row_id)
         answer = self._text(raw, columns.answer)
         family = self._text(raw, columns.family) if columns.family else self.title
@@ -214,7 +217,7 @@ class CustomBenchmark:
     def _by_text(self, row: ScoreItem) -> Score:
         given, truth = row.answer.text, row.sample.answer
         if self._file.scorer.kind == "number":
-            right = same_number(given, truth, tolerance=self._file.scorer.tolerance)
+            right = number_match(given, truth, absolute=self._file.scorer.tolerance)
         else:
             right = exact_match(given, truth)
         answered = bool(given.strip())
@@ -229,7 +232,9 @@ class CustomBenchmark:
     def _text(self, raw: RawRow, column: str) -> str:
         if column not in raw.fields:
             found = ", ".join(raw.fields)
-            raise RowError(f"number {raw.position + 1}", f"has no column '{column}' (found {found}); correct it")
+            raise RowError(
+                f"number {raw.position + 1}", f"has no column '{column}' (found {found}); correct it"
+            )
         return field_text(raw.fields[column]) or ""
 
     def _options(self, raw: RawRow, row_id: str) -> tuple[str, ...]:
@@ -250,7 +255,9 @@ class CustomBenchmark:
             place = right_place(row_id, column, answer, options)
             return "" if place is None else _LETTERS[place]
         if kind == "boxes" and not read_boxes(answer, tagged=True).boxes:
-            raise RowError(row_id, f"column '{column}' holds no box [x, y, width, height]; correct it", repr(answer))
+            raise RowError(
+                row_id, f"column '{column}' holds no box [x, y, width, height]; correct it", repr(answer)
+            )
         return answer
 
     def _strata(self, raw: RawRow) -> dict[str, tuple[str, ...]]:
@@ -299,7 +306,11 @@ def _sentence(error: ValidationError, text: str, where: str) -> str:
     place = f"{where}, {_line(text, table, key)}"
     dotted = ".".join(names)
     if first["type"] == "missing":
-        return f"{place}: [{table}] {key} is missing; add it." if table else f"{place}: {key} is missing; add it."
+        return (
+            f"{place}: [{table}] {key} is missing; add it."
+            if table
+            else f"{place}: {key} is missing; add it."
+        )
     if first["type"] == "extra_forbidden":
         return f"{place}: there is no setting {dotted}; correct its name, or leave it out."
     return f"{place}: {dotted} = {first['input']!r}: {first['msg']}."

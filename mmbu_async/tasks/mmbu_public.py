@@ -87,12 +87,7 @@ class MmbuPublic:
 
     name = "mmbu-public"
     title = "MMBU, public split, open format"
-    data = DataSpec(
-        hub="mmbu/mmbu-public",
-        tables=("metadata.jsonl", "metadata.tsv"),
-        image_columns=("file_name", "image"),
-        image_folders=("", "images"),
-    )
+    data = DataSpec(hub="mmbu/mmbu-public")
     metric = "accuracy and micro-F1"
     judge = "open_per_dataset_v3"
     licence = "see the dataset card of mmbu/mmbu-public"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
-from pathlib import Path
+from importlib.metadata import EntryPoint, entry_points
 
 from mmbu_async.errors import ConfigError
 from mmbu_async.model import Benchmark
@@ -43,7 +42,7 @@ NAMES = tuple(sorted({**_PLAIN, **_CHOICE}))
 
 
 def load(name: str, form: Form = AS_GIVEN) -> Benchmark:
-    """The benchmark of that name, or of that TOML file. Raises ConfigError naming close matches."""
+    """The benchmark of that name. Raises ConfigError naming close matches."""
     if name in _CHOICE:
         return _CHOICE[name](form)
     if form != AS_GIVEN:
@@ -55,12 +54,7 @@ def load(name: str, form: Form = AS_GIVEN) -> Benchmark:
         return _PLAIN[name]()
     offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name in offered:
-        made: Benchmark = offered[name].load()()
-        return made
-    if name.endswith(".toml"):
-        from mmbu_async.tasks.custom import load_file
-
-        return load_file(Path(name))
+        return _made(offered[name])
     near = difflib.get_close_matches(name, [*NAMES, *offered], n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join([*NAMES, *offered])}."
     raise ConfigError(f"there is no benchmark '{name}'; {hint}")
@@ -71,5 +65,9 @@ def benchmarks() -> Iterator[Benchmark]:
     for name in NAMES:
         yield load(name)
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-        made: Benchmark = point.load()()
-        yield made
+        yield _made(point)
+
+
+def _made(point: EntryPoint) -> Benchmark:
+    made: Benchmark = point.load()()
+    return made

@@ -67,7 +67,7 @@ def score(benchmark: MmbuPublic, text: str, verdict: bool | None = None, **chang
 def test_the_registry_knows_its_names(benchmark: MmbuPublic) -> None:
     typed: Benchmark = benchmark
     assert typed.name in tasks.NAMES
-    assert typed.default_source == "mmbu/mmbu-public"
+    assert typed.data.hub == "mmbu/mmbu-public"
 
 
 @pytest.mark.parametrize(
