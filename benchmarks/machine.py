@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import sqlite3
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -34,12 +36,38 @@ def describe(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
     }
 
 
+def spent() -> tuple[float, float, float] | None:
+    """Seconds on the clock, of all cores that somebody used, and of those that we and our children did."""
+    try:
+        ticks = [int(word) for word in Path("/proc/stat").read_text("ascii").split("\n", 1)[0].split()[1:9]]
+    except OSError:
+        return None
+    idle = ticks[3] + ticks[4]
+    ours = sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+    return time.monotonic(), (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK"), ours
+
+
+def others_percent(
+    before: tuple[float, float, float] | None, after: tuple[float, float, float] | None
+) -> float | None:
+    """How much of the machine other programs took meanwhile: the figures suffer from it."""
+    if before is None or after is None:
+        return None
+    wall, busy, ours = (end - begin for begin, end in zip(before, after, strict=True))
+    return round(max(0.0, busy - ours) / (wall * (os.cpu_count() or 1)) * 100, 1)
+
+
 def headline(machine: Mapping[str, Any]) -> str:
     """One line for above a table."""
+    others = machine.get("others_percent")
     return (
         f"{machine['cpu']}, {machine['cores_usable']} of {machine['cores']} cores, "
         f"{machine['memory_mb']} MB; {machine['platform']}; Python {machine['python']}, "
         f"SQLite {machine['sqlite']}; commit {machine.get('commit')}; {machine['date']}"
+        + ("" if others is None else f"; other programs took {others:g} % of the machine meanwhile")
     )
 
 

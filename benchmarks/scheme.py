@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import describe, headline
+from benchmarks.machine import describe, headline, others_percent, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +89,10 @@ def present(name: str, measure: Callable[[Options], Findings], about: str | None
         "--folder", type=Path, default=None, help="keep images and stores there (default: a temporary folder)"
     )
     flags = parser.parse_args()
+    before = spent()
     with _folder(flags.folder) as folder:
         findings = measure(Options(quick=flags.quick, folder=folder))
-    machine = describe()
+    machine = {**describe(), "others_percent": others_percent(before, spent())}
     print(headline(machine))
     print(aligned(figure_lines(findings.figures)))
     if flags.json:

@@ -90,7 +90,9 @@ def test_large_runs_are_decoded_as_coco_decodes_them(size: tuple[int, int], cuts
     rle = coco.frPyObjects({"size": list(size), "counts": counts}, *size)
     mask = Mask.from_rle({"size": list(size), "counts": rle["counts"].decode()})
     assert mask.area == sum(counts[1::2])
-    assert same(mask, Mask.from_rle({"size": list(size), "counts": counts})) or total > 2_000_000
+    plain = Mask.from_rle({"size": list(size), "counts": counts})
+    assert np.array_equal(mask.starts, plain.starts)
+    assert np.array_equal(mask.ends, plain.ends)
 
 
 @given(pairs=st.lists(PAIRS, max_size=5))
