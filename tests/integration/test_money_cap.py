@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("keys", "short_waits")
 CAP = 4.0
 INPUT, OUTPUT = 1_000.0, 2_000.0
 """US dollars a million tokens: a row costs about a third of a dollar."""
-PRICES = {"input_price": INPUT, "output_price": OUTPUT}
+PRICES: dict[str, Any] = {"input_price": INPUT, "output_price": OUTPUT}
 
 
 async def charged(simulator: Simulator) -> float:
