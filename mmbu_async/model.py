@@ -339,6 +339,10 @@ class Benchmark(Protocol):
     name: str
     title: str
     data: DataSpec
+    rows: str
+    """How many rows were published, for people; what was loaded is stated by each report."""
+    routes: tuple[str, ...]
+    """In which ways rows are asked and scored, for people."""
     metric: str
     """What the headline counts, in a few words."""
     judge: str

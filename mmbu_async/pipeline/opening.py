@@ -86,6 +86,8 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
     changes: dict[str, Json] = {"store": config.store.expanduser().absolute()}
     if config.data is not None and (folder := Path(config.data).expanduser()).is_dir():
         changes["data"] = str(folder.absolute())
+    if config.benchmark.endswith(".toml"):
+        changes["benchmark"] = str(Path(config.benchmark).expanduser().absolute())
     if config.image_limits is not None:
         changes["image_limits"] = config.image_limits.expanduser().absolute()
     return config.model_copy(update=changes)
@@ -114,7 +116,7 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         fingerprint=dataset.fingerprint,
         image_policy=_image_policy(bench.limits),
     )
-    name = config.name or f"{config.benchmark}-{_slug(config.model)}"
+    name = config.name or f"{bench.rules.benchmark.name}-{_slug(config.model)}"
     names = {run.name for run in store.runs()}
     if name in names and not new_run:
         run = store.run(name)
@@ -126,7 +128,7 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
     judge_id = find_judge(store, config, bench.rules)
     return store.create_run(
         name=name,
-        benchmark=config.benchmark,
+        benchmark=bench.rules.benchmark.name,
         dataset_id=dataset.id,
         model=config.model,
         endpoint=config.endpoint,

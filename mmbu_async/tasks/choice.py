@@ -57,6 +57,8 @@ class MultipleChoice(ABC):
     name: str
     title: str
     data: DataSpec
+    rows: str
+    routes: tuple[str, ...] = ("multiple choice",)
     metric = "accuracy"
     judge = ""
     licence: str

@@ -127,6 +127,8 @@ class CustomBenchmark:
         self.name = file.name
         self.title = file.title or file.name
         self.data = DataSpec(**file.source.model_dump())
+        self.rows = "your own"
+        self.routes: tuple[str, ...] = (file.scorer.kind,)
         self.metric = f"accuracy by {file.scorer.kind}"
         self.judge = "open_per_dataset_v3" if file.scorer.kind == "judge" else ""
         self.licence = file.licence

@@ -17,7 +17,8 @@ class GmaiMmBench(TabularChoice):
     """The benchmark `gmai-mmbench`."""
 
     name = "gmai-mmbench"
-    title = "GMAI-MMBench"
+    title = "GMAI-MMBench, validation"
+    rows = "4,550"
     data = DataSpec(
         hub="OpenGVLab/GMAI-MMBench",
         split="validation",

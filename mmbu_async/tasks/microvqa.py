@@ -20,6 +20,7 @@ class MicroVqa(TabularChoice):
 
     name = "microvqa"
     title = "MicroVQA"
+    rows = "1,042"
     data = DataSpec(
         hub="jmhb/microvqa",
         split="train",

@@ -37,6 +37,8 @@ class MmbuClosed:
     name = "mmbu-closed"
     title = "MMBU, closed format"
     data: DataSpec = MmbuPublic.data
+    rows = "those of mmbu-public whose answer is an option"
+    routes: tuple[str, ...] = ("closed choice", "object detection")
     metric = "micro-F1 and accuracy"
     judge = ""
     licence = MmbuPublic.licence

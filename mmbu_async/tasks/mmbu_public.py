@@ -88,6 +88,13 @@ class MmbuPublic:
     name = "mmbu-public"
     title = "MMBU, public split, open format"
     data = DataSpec(hub="mmbu/mmbu-public")
+    rows = "3,147"
+    routes: tuple[str, ...] = (
+        "object detection",
+        "from segmentation",
+        "from detection",
+        "classification or counting",
+    )
     metric = "accuracy and micro-F1"
     judge = "open_per_dataset_v3"
     licence = "see the dataset card of mmbu/mmbu-public"

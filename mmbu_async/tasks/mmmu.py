@@ -62,14 +62,16 @@ _DISCIPLINE_OF = {subject: name for name, subjects in DISCIPLINES.items() for su
 class Mmmu:
     """`mmmu-val`, `mmmu-test`, and MMMU-Pro with ten options or in vision only."""
 
+    routes: tuple[str, ...] = ("multiple choice", "open question")
     metric = "micro-averaged accuracy"
     judge = ""
     licence = "Apache-2.0 (annotations); images under the licences of their sources"
     citation = "Yue et al., MMMU, CVPR 2024, arXiv:2311.16502."
 
-    def __init__(self, name: str, title: str, data: DataSpec) -> None:
+    def __init__(self, name: str, title: str, rows: str, data: DataSpec) -> None:
         self.name = name
         self.title = title
+        self.rows = rows
         self.data = data
         self._prompts = {"choice": _CHOICE_FORMAT, "open": _OPEN_FORMAT, "vision": _VISION_FORMAT}
 
@@ -228,6 +230,7 @@ def mmmu_validation() -> Mmmu:
     return Mmmu(
         "mmmu-val",
         "MMMU, validation",
+        "900",
         DataSpec(
             hub="MMMU/MMMU",
             configs=SUBJECTS,
@@ -242,6 +245,7 @@ def mmmu_test() -> Mmmu:
     return Mmmu(
         "mmmu-test",
         "MMMU, test (answers are not public)",
+        "10,500",
         DataSpec(
             hub="MMMU/MMMU",
             configs=SUBJECTS,
@@ -256,6 +260,7 @@ def mmmu_pro_standard() -> Mmmu:
     return Mmmu(
         "mmmu-pro",
         "MMMU-Pro, ten options",
+        "1,730",
         DataSpec(
             hub="MMMU/MMMU_Pro",
             configs=("standard (10 options)",),
@@ -270,6 +275,7 @@ def mmmu_pro_vision() -> Mmmu:
     return Mmmu(
         "mmmu-pro-vision",
         "MMMU-Pro, question and options inside the image",
+        "1,730",
         DataSpec(
             hub="MMMU/MMMU_Pro",
             configs=("vision",),

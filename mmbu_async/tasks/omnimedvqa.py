@@ -17,7 +17,8 @@ class OmniMedVqa(TabularChoice):
     """The benchmark `omnimedvqa`."""
 
     name = "omnimedvqa"
-    title = "OmniMedVQA"
+    title = "OmniMedVQA, open-access part"
+    rows = "88,996"
     data = DataSpec(
         hub="foreverbeliever/OmniMedVQA",
         split="test",

@@ -20,7 +20,8 @@ class PmcVqa(MultipleChoice):
     """The benchmark `pmc-vqa`."""
 
     name = "pmc-vqa"
-    title = "PMC-VQA"
+    title = "PMC-VQA, test_clean"
+    rows = "2,000"
     data = DataSpec(
         hub="xmcmic/PMC-VQA",
         split="test",

@@ -38,6 +38,7 @@ YES_NO = frozenset({"yes", "no", "是", "不是", "否", "有", "没有"})
 class ShortAnswers:
     """One legacy set."""
 
+    routes: tuple[str, ...] = ("closed question", "open question")
     metric = "accuracy, closed and open"
     judge = ""
 
@@ -45,6 +46,7 @@ class ShortAnswers:
         self,
         name: str,
         title: str,
+        rows: str,
         data: DataSpec,
         *,
         licence: str,
@@ -53,6 +55,7 @@ class ShortAnswers:
     ) -> None:
         self.name = name
         self.title = title
+        self.rows = rows
         self.data = data
         self.licence = licence
         self.citation = citation
@@ -136,7 +139,8 @@ def path_vqa() -> ShortAnswers:
     """`pathvqa`."""
     return ShortAnswers(
         "pathvqa",
-        "PathVQA",
+        "PathVQA, test",
+        "6,719",
         DataSpec(
             hub="flaviagiammarino/path-vqa",
             split="test",
@@ -152,7 +156,8 @@ def vqa_rad() -> ShortAnswers:
     """`vqa-rad`."""
     return ShortAnswers(
         "vqa-rad",
-        "VQA-RAD",
+        "VQA-RAD, test",
+        "451",
         DataSpec(
             hub="flaviagiammarino/vqa-rad",
             split="test",
@@ -169,7 +174,8 @@ def slake() -> ShortAnswers:
     """`slake`, English and Chinese together; `--where q_lang=en` takes one."""
     return ShortAnswers(
         "slake",
-        "SLAKE",
+        "SLAKE, test, English and Chinese",
+        "2,094",
         DataSpec(
             hub="BoKelvin/SLAKE",
             split="test",
