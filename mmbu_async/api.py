@@ -16,10 +16,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from mmbu_async import tasks
 from mmbu_async.config import JudgeConfig, RunConfig, build_config
 from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
-from mmbu_async.model import ImageRef, Json, Sample
+from mmbu_async.model import Benchmark, ImageRef, Json, Sample
 from mmbu_async.pipeline.doctor import Doctor, Finding
 from mmbu_async.pipeline.dryrun import DryRun, DryRunner
 from mmbu_async.pipeline.opening import (
@@ -38,13 +39,15 @@ from mmbu_async.pipeline.run import Watch
 from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.selecting import keeper
 from mmbu_async.pipeline.working import Work, Worker
-from mmbu_async.report import ReportData, build_report
+from mmbu_async.report import ReportData, build_report, write_submission
 from mmbu_async.report import export as write_export
 from mmbu_async.sources import samples
 from mmbu_async.store import RowDetail, RowRecord, RunCounts, RunRecord, RunTotals, Store
 from mmbu_async.version import VERSION
 
 T = TypeVar("T")
+
+SUBMISSION = ".submission.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,11 +212,14 @@ def show(run: str, row_id: str, *, store: Path = Path("mmbu.sqlite")) -> Shown:
 def export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite")) -> int:
     """Write every selected row, one row a sample, with everything known of it; returns how many.
 
-    The ending of `out` says the format: .jsonl, .csv or .parquet.
+    The ending of `out` says the format: .jsonl, .csv or .parquet; a name that ends in .submission.json gets
+    one answer a row, for the server of a benchmark whose answers are not public.
     """
     with open_existing(store) as opened:
         found = opened.run(run)
         _bring_up_to_date(opened, found, store)
+        if out.name.endswith(SUBMISSION):
+            return write_submission(opened, found, out)
         return write_export(opened, found, out)
 
 
@@ -245,6 +251,28 @@ def dry_run(config: RunConfig) -> DryRun:
         limits=bench.limits,
         fill=bench.rules.fill,
     ).run()
+
+
+def benchmarks() -> list[Benchmark]:
+    """Every benchmark that has a name: ours, and those of installed plug-ins."""
+    return list(tasks.benchmarks())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataCheck:
+    """What a local copy, or the hub's, was found to be."""
+
+    source: str
+    found: tuple[str, ...]
+    """Tables, archives, image columns, a line each."""
+    rows: DryRun
+
+
+def check_data(benchmark: str, data: str | None = None) -> DataCheck:
+    """Read every row and image of a benchmark's data. Raises DataError where rows cannot be used."""
+    config = RunConfig(model="none", benchmark=benchmark, data=data)
+    source = lay_out(config).source
+    return DataCheck(source=source.description, found=source.describe(), rows=dry_run(config))
 
 
 async def doctor(config: RunConfig) -> list[Finding]:

@@ -180,6 +180,10 @@ class RunConfig(CallSettings):
     """Only rows whose task starts with, or has a topic equal to, one of these."""
     where: dict[str, str] = Field(default_factory=dict)
     """Only rows whose column has this value."""
+    shuffle_options: int | None = None
+    """Seed by which multiple-choice options are shuffled; None: as the rows have them."""
+    circular: bool = False
+    """Ask each multiple-choice row in every rotation of its options; right only when all are."""
     max_cost: float | None = Field(default=None, gt=0)
     """US dollars, model and judge together, after which no further call is started."""
     judge: JudgeConfig = JudgeConfig()

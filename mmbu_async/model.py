@@ -32,6 +32,22 @@ class ImageRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RawRow:
+    """One row as the source has it."""
+
+    position: int
+    """Place in the source, from 0."""
+    fields: Mapping[str, Json]
+    """Every column but the image bytes; `config` too, where the source has several configurations."""
+    images: tuple[ImageRef, ...]
+    """In the order of the columns; empty cells are left out where there are several image columns."""
+    image_columns: tuple[str, ...] = ()
+    """The column of each image."""
+    where: str
+    """For error messages, e.g. `metadata.jsonl, line 12`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """One row of a benchmark, validated, as the benchmark's own `sample()` made it."""
 
@@ -278,6 +294,8 @@ class Status(StrEnum):
     """Where a row stands. Only SCORED rows have a right or wrong."""
 
     SCORED = "scored"
+    UNGRADED = "ungraded"
+    """A reply to a row whose truth is not public: nothing to compare it with."""
     UNJUDGED = "unjudged"
     FAILED = "failed"
     PENDING = "pending"
@@ -319,13 +337,23 @@ class Benchmark(Protocol):
     """One file in tasks/: how a row becomes a prompt and a reply becomes a score. Pure, no I/O."""
 
     name: str
-    default_source: str
-    """Hub id that is loaded when no local data is named."""
+    title: str
+    data: DataSpec
+    rows: str
+    """How many rows were published, for people; what was loaded is stated by each report."""
+    routes: tuple[str, ...]
+    """In which ways rows are asked and scored, for people."""
+    metric: str
+    """What the headline counts, in a few words."""
+    judge: str
+    """Name of the judge's prompt in judging/; '' where every row is scored by rule."""
     licence: str
     citation: str
 
-    def sample(self, row: Mapping[str, Json], position: int) -> Sample:
-        """Validate one raw row. Raises DataError naming row, column and remedy."""
+    def samples(self, raw: RawRow) -> Sequence[Sample]:
+        """Validate one raw row: no sample where the row is none of this benchmark's, several where it is
+        asked in several forms. Their positions are those of the raw row. Raises RowError.
+        """
 
     def prompt(self, sample: Sample) -> Prompt:
         """What the model under test is sent. Never holds options or answer where the protocol forbids it."""

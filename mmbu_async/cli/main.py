@@ -253,6 +253,35 @@ def simulate(context: typer.Context) -> None:
     raise typer.Exit(serve(context.args))
 
 
+@app.command(name="list")
+def list_benchmarks() -> None:
+    """List every benchmark: rows, routes, metric, where the data come from, licence and citation."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+
+    show.benchmarks(api.benchmarks(), _out())
+
+
+data_app = typer.Typer(help="Look at a benchmark's data.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+
+@data_app.command()
+def check(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark; `mmbu list` has them all.")],
+    data: Annotated[
+        str | None, typer.Option("--data", help="A local folder, or a hub id (default the benchmark's own).")
+    ] = None,
+) -> None:
+    """Read every row and image of a benchmark's data and say what is wrong. Makes no call."""
+    from mmbu_async import api
+    from mmbu_async.cli import show
+
+    found = api.check_data(benchmark, data)
+    show.data_check(found, _out())
+    raise typer.Exit(DataError.exit_code if found.rows.problem_count else EXIT_OK)
+
+
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--folder", help="Where data, store and report go.")] = Path("demo"),

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mmbu_async.api import Rescored, RunResult, RunStatus, Shown
+from mmbu_async.api import DataCheck, Rescored, RunResult, RunStatus, Shown
 from mmbu_async.config import RunConfig
 from mmbu_async.errors import ConfigError
+from mmbu_async.model import Benchmark
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
 from mmbu_async.pipeline.progress import compact, duration
@@ -123,6 +124,31 @@ def findings(found: list[Finding], console: Console) -> None:
         _say(console, f"{finding.about:7} {plain.line(finding.text)}")
 
 
+def benchmarks(found: list[Benchmark], console: Console) -> None:
+    """A paragraph a benchmark."""
+    for benchmark in found:
+        _head(console, f"{benchmark.name}: {benchmark.title}")
+        data = benchmark.data
+        local = ", ".join((*data.tables[:2], *data.archives))
+        judge = f", judge {benchmark.judge}" if benchmark.judge else ""
+        _say(console, f"  rows      {benchmark.rows}")
+        _say(console, f"  routes    {', '.join(benchmark.routes)}")
+        _say(console, f"  metric    {benchmark.metric}{judge}")
+        _say(console, f"  data      {data.hub} (split {data.split}), or a folder with {local}")
+        _say(console, f"  licence   {benchmark.licence}")
+        _say(console, f"  cite      {benchmark.citation}")
+
+
+def data_check(found: DataCheck, console: Console) -> None:
+    """What the data are, and what is wrong with them."""
+    _say(console, plain.line(found.source))
+    for line in found.found:
+        _say(console, f"  {plain.line(line)}")
+    _rows(found.rows, console)
+    if not found.rows.problem_count:
+        _say(console, "Nothing is wrong.")
+
+
 def dry_run(found: DryRun, config: RunConfig, console: Console) -> None:
     """Prompts first, then what is odd, then what the run would take."""
     for route, prompt in found.prompts.items():
@@ -132,6 +158,15 @@ def dry_run(found: DryRun, config: RunConfig, console: Console) -> None:
     if found.judge_prompt is not None:
         _head(console, "Prompt to the judge (the truth stands in for the model's answer)")
         _say(console, plain.block(found.judge_prompt.text) + "\n")
+    _rows(found, console)
+    _head(console, "Estimate")
+    if found.model is not None and found.judge is not None:
+        _estimate("model", config.model, found.model, console)
+        _estimate("judge", config.judge.model, found.judge, console)
+        _total(found.model, found.judge, console)
+
+
+def _rows(found: DryRun, console: Console) -> None:
     _head(console, "Rows")
     _say(console, f"{found.rows:,} of {found.dataset_rows:,} rows, every one read and valid")
     for family, count in found.families.most_common():
@@ -140,11 +175,6 @@ def dry_run(found: DryRun, config: RunConfig, console: Console) -> None:
         kind = "images converted: " if note in found.converted else ""
         _say(console, f"  {count:6,}  {kind}{plain.line(note)}")
     _problems(found, console)
-    _head(console, "Estimate")
-    if found.model is not None and found.judge is not None:
-        _estimate("model", config.model, found.model, console)
-        _estimate("judge", config.judge.model, found.judge, console)
-        _total(found.model, found.judge, console)
 
 
 def _problems(found: DryRun, console: Console) -> None:

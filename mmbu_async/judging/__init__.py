@@ -1,1 +1,32 @@
 """Judges: what they are asked, and how their replies are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mmbu_async.judging import mmbu
+from mmbu_async.model import JudgeItem, Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePrompt:
+    """One way to put a row before a judge."""
+
+    name: str
+    fill: Callable[[JudgeItem], Prompt]
+    read_verdict: Callable[[str], bool | None]
+    sha256: str
+
+
+PROMPTS = {
+    mmbu.NAME: JudgePrompt(
+        name=mmbu.NAME, fill=mmbu.fill, read_verdict=mmbu.read_verdict, sha256=mmbu.PROMPT_SHA256
+    )
+}
+"""By name. A benchmark without a judge never asks, so it may have any."""
+
+
+def load(name: str) -> JudgePrompt:
+    """The prompt of that name; MMBU's for '', since some prompt must stand in a judge's identity."""
+    return PROMPTS[name or mmbu.NAME]

@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mmbu_async import tasks
+from mmbu_async import judging, tasks
 from mmbu_async.config import RunConfig, build_config
 from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
 from mmbu_async.images import ImageLimits, find_limits
-from mmbu_async.judging import mmbu as judge_v3
 from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt
 from mmbu_async.pipeline.identity import Identity, differences, judge_identity, run_identity
 from mmbu_async.pipeline.selecting import check_columns, keeper
-from mmbu_async.sources import Source, open_source, samples
+from mmbu_async.sources import Source, open_data, samples
 from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
+from mmbu_async.tasks.custom import from_toml
+from mmbu_async.tasks.forms import Form
 from mmbu_async.version import VERSION
 
 SHOWN_ROWS = 10
@@ -47,12 +48,26 @@ class Bench:
 
 def rules_of(config: RunConfig) -> Rules:
     """Raises ConfigError for a benchmark that does not exist."""
+    form = Form(shuffle=config.shuffle_options, circular=config.circular)
+    benchmark = load_benchmark(config.benchmark, form)
+    judge = judging.load(benchmark.judge)
     return Rules(
-        benchmark=tasks.load(config.benchmark),
-        fill=judge_v3.fill,
-        read_verdict=judge_v3.read_verdict,
-        judge_prompt_sha256=judge_v3.PROMPT_SHA256,
+        benchmark=benchmark,
+        fill=judge.fill,
+        read_verdict=judge.read_verdict,
+        judge_prompt_sha256=judge.sha256,
     )
+
+
+def load_benchmark(name: str, form: Form) -> Benchmark:
+    """The benchmark of that name, or the one that a TOML file of that name describes."""
+    if not name.endswith(".toml"):
+        return tasks.load(name, form)
+    try:
+        text = Path(name).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: the benchmark's file cannot be read ({error}).") from None
+    return from_toml(text, name)
 
 
 def lay_out(config: RunConfig) -> Bench:
@@ -61,7 +76,7 @@ def lay_out(config: RunConfig) -> Bench:
     return Bench(
         config=config,
         rules=rules,
-        source=open_source(config.data, rules.benchmark.default_source),
+        source=open_data(config.data, rules.benchmark.data),
         limits=find_limits(config.endpoint, config.host, config.image_limits),
     )
 
@@ -71,6 +86,8 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
     changes: dict[str, Json] = {"store": config.store.expanduser().absolute()}
     if config.data is not None and (folder := Path(config.data).expanduser()).is_dir():
         changes["data"] = str(folder.absolute())
+    if config.benchmark.endswith(".toml"):
+        changes["benchmark"] = str(Path(config.benchmark).expanduser().absolute())
     if config.image_limits is not None:
         changes["image_limits"] = config.image_limits.expanduser().absolute()
     return config.model_copy(update=changes)
@@ -99,7 +116,7 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         fingerprint=dataset.fingerprint,
         image_policy=_image_policy(bench.limits),
     )
-    name = config.name or f"{config.benchmark}-{_slug(config.model)}"
+    name = config.name or f"{bench.rules.benchmark.name}-{_slug(config.model)}"
     names = {run.name for run in store.runs()}
     if name in names and not new_run:
         run = store.run(name)
@@ -111,7 +128,7 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
     judge_id = find_judge(store, config, bench.rules)
     return store.create_run(
         name=name,
-        benchmark=config.benchmark,
+        benchmark=bench.rules.benchmark.name,
         dataset_id=dataset.id,
         model=config.model,
         endpoint=config.endpoint,

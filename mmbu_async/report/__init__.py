@@ -1,7 +1,7 @@
 """Stored facts -> terminal, Markdown, JSON, and exports. Reads the store and statistics alone."""
 
 from mmbu_async.report.build import build_report
-from mmbu_async.report.export import export
+from mmbu_async.report.export import export, write_submission
 from mmbu_async.report.json import to_json
 from mmbu_async.report.markdown import to_markdown
 from mmbu_async.report.model import ReportData
@@ -19,4 +19,5 @@ __all__ = [
     "print_status",
     "to_json",
     "to_markdown",
+    "write_submission",
 ]

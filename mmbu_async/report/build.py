@@ -101,6 +101,8 @@ class Census:
         self.replies = 0
         self._status: Counter[Status] = Counter()
         self._right = 0
+        self._guessed = 0
+        self._guessed_right = 0
         self._finish: Counter[Finish] = Counter()
         self._untagged = 0
         self._empty = 0
@@ -117,8 +119,12 @@ class Census:
                     self.boxes.add(score.detail)
             self._untagged += row.how == UNTAGGED
             self._empty += not row.answered
+            if pattern is not None and score.detail.get("guess"):
+                self._guessed += 1
+                self._guessed_right += pattern.correct
         self._status[row.status] += 1
-        self.tally.add(row.family, row.strata, pattern)
+        if row.status is not Status.UNGRADED:
+            self.tally.add(row.family, row.strata, pattern)
         self._scaled += row.image_scale != 1
         if row.finish is not None:
             self.replies += 1
@@ -133,6 +139,9 @@ class Census:
             selected=self._status.total(),
             scored=self._status[Status.SCORED],
             right=self._right,
+            ungraded=self._status[Status.UNGRADED],
+            guessed=self._guessed,
+            guessed_right=self._guessed_right,
             failed=self._status[Status.FAILED],
             unjudged=self._status[Status.UNJUDGED],
             pending=self._status[Status.PENDING],
@@ -147,6 +156,8 @@ class Census:
 def _first_line(rows: RowCounts) -> str:
     if rows.selected == 0:
         return "EMPTY: this run has no rows."
+    if rows.open == 0 and rows.ungraded == rows.selected:
+        return f"UNGRADED: {words.rows(rows.ungraded)} replied to; the answers of this split are not public."
     if rows.open == 0:
         return f"COMPLETE: {words.count(rows.scored)} of {words.rows(rows.selected)} scored."
     kinds = (("failed", rows.failed), ("unjudged", rows.unjudged), ("pending", rows.pending))
@@ -163,6 +174,18 @@ def _notes(
         notes.append(
             f"{words.count(rows.selected)} of the dataset's {words.rows(rows.dataset)} were selected"
             + (f" ({given})." if given else ".")
+        )
+    if rows.guessed:
+        sure = (rows.right - rows.guessed_right) / max(1, rows.selected - rows.ungraded)
+        notes.append(
+            f"{words.rows(rows.guessed)} had no readable answer and were guessed by the benchmark's rules "
+            f"({words.count(rows.guessed_right)} right); with them counted wrong the accuracy is "
+            f"{words.share(sure)}."
+        )
+    if rows.ungraded:
+        notes.append(
+            f"{words.rows(rows.ungraded)} have no public answer and are in no figure; `mmbu export` with a "
+            "name that ends in .submission.json writes their answers for the benchmark's server."
         )
     if stale:
         notes.append(f"replies or verdicts came after these scores were made; run `mmbu rescore {run.name}`.")

@@ -56,6 +56,20 @@ def export(store: Store, run: RunRecord, path: Path, *, form: Form | None = None
     return count
 
 
+def write_submission(store: Store, run: RunRecord, path: Path) -> int:
+    """Write `{row id: answer}` for the server of a benchmark whose answers are not public; returns how many.
+
+    A letter where options were chosen from, else the reply itself: such servers read open replies themselves.
+    """
+    answers: dict[str, str] = {}
+    for row in store.rows(run.id):
+        if row.completion is not None and row.answer is not None:
+            text = row.answer.text if row.sample.options else row.completion.text.strip()
+            answers[row.sample.id] = text
+    path.write_bytes(orjson.dumps(answers, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    return len(answers)
+
+
 def _write_jsonl(records: Records, path: Path, columns: Sequence[str]) -> int:
     count = 0
     with path.open("wb") as file:

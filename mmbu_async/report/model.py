@@ -24,7 +24,7 @@ CONVENTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Where the rows stand. `selected` = scored + failed + unjudged + pending."""
+    """Where the rows stand. `selected` = scored + ungraded + failed + unjudged + pending."""
 
     dataset: int
     """Rows of the whole dataset."""
@@ -32,6 +32,11 @@ class RowCounts:
     """Rows this run is about: the denominator of every figure."""
     scored: int
     right: int
+    ungraded: int
+    """A reply to a row whose answer is not public; in no figure."""
+    guessed: int
+    """Scored rows whose answer the benchmark's rules had to guess."""
+    guessed_right: int
     failed: int
     """Every attempt of the last session failed: no reply."""
     unjudged: int

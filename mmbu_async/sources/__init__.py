@@ -6,15 +6,14 @@ import re
 from pathlib import Path
 
 from mmbu_async.errors import ConfigError
-from mmbu_async.model import DataSpec
-from mmbu_async.sources.base import RawRow, Source
+from mmbu_async.model import DataSpec, RawRow
+from mmbu_async.sources.base import Source
 from mmbu_async.sources.columns import columns
 from mmbu_async.sources.folder import ImageFolder, LocalFolder
 from mmbu_async.sources.hub import HubDataset, Load, load_from_hub
-from mmbu_async.sources.samples import IMAGE_COLUMNS, samples
+from mmbu_async.sources.samples import samples
 
 __all__ = [
-    "IMAGE_COLUMNS",
     "HubDataset",
     "ImageFolder",
     "LocalFolder",
@@ -22,7 +21,6 @@ __all__ = [
     "Source",
     "columns",
     "open_data",
-    "open_source",
     "samples",
 ]
 
@@ -43,8 +41,3 @@ def open_data(data: str | None, spec: DataSpec, *, load: Load = load_from_hub) -
     if _HUB_ID.fullmatch(name):
         return HubDataset(name, spec, load=load)
     raise ConfigError(f"{name}: is neither an existing folder nor a hub id like owner/name; correct --data.")
-
-
-def open_source(data: str | None, benchmark_default: str, *, load: Load = load_from_hub) -> Source:
-    """The same for a benchmark in the ImageFolder layout, by its hub id."""
-    return open_data(data, DataSpec(hub=benchmark_default), load=load)

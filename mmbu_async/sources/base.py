@@ -6,23 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from mmbu_async.model import ImageRef, Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawRow:
-    """One row as the source has it."""
-
-    position: int
-    """Place in the source, from 0."""
-    fields: Mapping[str, Json]
-    """Every column but the image bytes; `config` too, where the source has several configurations."""
-    images: tuple[ImageRef, ...]
-    """In the order of the columns; empty cells are left out where there are several image columns."""
-    image_columns: tuple[str, ...] = ()
-    """The column of each image."""
-    where: str
-    """For error messages, e.g. `metadata.jsonl, line 12`."""
+from mmbu_async.model import ImageRef, Json, RawRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mmbu_async.errors import DataError
-from mmbu_async.model import DataSpec, ImageRef
+from mmbu_async.model import DataSpec, ImageRef, RawRow
 from mmbu_async.sources.archive import ZipArchive
-from mmbu_async.sources.base import RawRow, Table
+from mmbu_async.sources.base import Table
 from mmbu_async.sources.embedded import located
 from mmbu_async.sources.names import NamedImages
 from mmbu_async.sources.segments import Segments

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmbu_async.errors import DataError, ImageError
-from mmbu_async.model import DataSpec, ImageRef
-from mmbu_async.sources.base import RawRow
+from mmbu_async.model import DataSpec, ImageRef, RawRow
 from mmbu_async.sources.embedded import located, locator
 
 _BATCH_ROWS = 256

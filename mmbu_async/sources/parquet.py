@@ -36,6 +36,8 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(error) from None
         types = {column: schema.field(column).type for column in image_columns if column in schema.names}
+        # A column without a single value has no type either, and no image.
+        types = {column: type_ for column, type_ in types.items() if not pa.types.is_null(type_)}
         kinds = {column: kind(type_) for column, type_ in types.items()}
         if not kinds or not all(kinds.values()):
             raise DataError(_no_images(name, image_columns, schema))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 
 from mmbu_async.errors import DataError, RowError
-from mmbu_async.model import Benchmark, Sample
-from mmbu_async.sources.base import RawRow, Source
-
-IMAGE_COLUMNS = "image_columns"
-"""The field that tells a benchmark which column each image of the row came from, in the order of the images;
-only where the source has several image columns."""
+from mmbu_async.model import Benchmark, RawRow, Sample
+from mmbu_async.sources.base import Source
 
 LISTED = 10
 """Rows that an error names; the rest is counted."""
@@ -27,30 +24,33 @@ def samples(source: Source, benchmark: Benchmark) -> Iterator[tuple[Sample, str]
     """
     bad: _BadRows | None = None
     empty = True
+    positions = itertools.count()
     for raw in source.rows():
         empty = False
         try:
-            sample = _sample(raw, source, benchmark)
+            found = _samples(raw, source, benchmark)
         except RowError as error:
             bad = bad or _BadRows(raw.where, error)
             bad.add(error)
             continue
-        yield sample, benchmark.family(sample)
+        for sample in found:
+            yield dataclasses.replace(sample, position=next(positions)), benchmark.family(sample)
     if bad:
         raise bad.error()
     if empty:
         raise DataError(f"{source.description}: has no rows; choose a dataset that has some.")
+    if next(positions) == 0:
+        raise DataError(
+            f"{source.description}: none of its rows is one of {benchmark.name}; choose another benchmark."
+        )
 
 
-def _sample(raw: RawRow, source: Source, benchmark: Benchmark) -> Sample:
-    fields = raw.fields
-    if source.several_image_columns:
-        fields = {**fields, IMAGE_COLUMNS: list(raw.image_columns)}
-    sample = dataclasses.replace(benchmark.sample(fields, raw.position), images=raw.images)
-    for ref in raw.images:
+def _samples(raw: RawRow, source: Source, benchmark: Benchmark) -> Sequence[Sample]:
+    found = benchmark.samples(raw)
+    for ref in raw.images if found else ():
         if problem := source.image_problem(ref):
-            raise RowError(sample.id, problem, _shortened(ref.locator))
-    return sample
+            raise RowError(found[0].id, problem, _shortened(ref.locator))
+    return found
 
 
 def _shortened(locator: str) -> str:

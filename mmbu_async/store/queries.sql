@@ -249,9 +249,9 @@ SELECT count(*) AS selected,
             AND call.final = 1 AND call.ok = 0 AND call.judge_id IS NULL)), 0) AS failed,
     coalesce(sum(verdict.correct IS NOT NULL), 0) AS judged,
     coalesce(sum(verdict.sample_id IS NOT NULL AND verdict.correct IS NULL), 0) AS unjudged,
-    coalesce(sum(score.status = 'scored'), 0) AS scored,
+    coalesce(sum(score.status IN ('scored', 'ungraded')), 0) AS scored,
     coalesce(sum(replied IS NOT NULL AND verdict.correct IS NULL
-        AND (score.status IS NULL OR score.status <> 'scored')), 0) AS to_judge
+        AND (score.status IS NULL OR score.status NOT IN ('scored', 'ungraded'))), 0) AS to_judge
 FROM (
     SELECT selection.sample_id, call.sample_id AS replied
     FROM selection LEFT JOIN call INDEXED BY one_reply ON call.run_id = :run

@@ -105,7 +105,7 @@ class RunCounts:
     unjudged: int
     """Rows whose verdict of the run's judge is unusable."""
     scored: int
-    """Rows that the last scoring found right or wrong."""
+    """Rows that the last scoring found right or wrong, or found to have no public answer."""
     to_judge: int
     """Rows with a reply, and neither a usable verdict nor a score made without one. Before the first
     scoring this includes rows that need no judge: only the benchmark knows those."""

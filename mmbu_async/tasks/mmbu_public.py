@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 
 from mmbu_async.errors import RowError
 from mmbu_async.model import (
     Answer,
     Completion,
+    DataSpec,
     ImageSlot,
     Json,
     JudgeItem,
     Prompt,
+    RawRow,
     Sample,
     Score,
     ScoreItem,
@@ -83,7 +86,17 @@ class MmbuPublic:
     """The benchmark `mmbu-public`."""
 
     name = "mmbu-public"
-    default_source = "mmbu/mmbu-public"
+    title = "MMBU, public split, open format"
+    data = DataSpec(hub="mmbu/mmbu-public")
+    rows = "3,147"
+    routes: tuple[str, ...] = (
+        "object detection",
+        "from segmentation",
+        "from detection",
+        "classification or counting",
+    )
+    metric = "accuracy and micro-F1"
+    judge = "open_per_dataset_v3"
     licence = "see the dataset card of mmbu/mmbu-public"
     citation = (
         "MMBU: A Massive Multi-modal Biomedical Understanding Benchmark to Probe the Perception Capabilities "
@@ -100,7 +113,11 @@ class MmbuPublic:
         folder = resources.files("mmbu_async.tasks") / "prompts"
         return cls({name: (folder / f"mmbu_{name}.txt").read_bytes().decode() for name in PROMPT_SHA256})
 
+    def samples(self, raw: RawRow) -> Sequence[Sample]:
+        return (replace(self.sample(raw.fields, raw.position), images=raw.images),)
+
     def sample(self, row: Mapping[str, Json], position: int) -> Sample:
+        """The row without its images."""
         fields = canonical_fields(row, COLUMNS)
         row_id = fields["unique_id"] or ""
         shown = row_id or f"number {position + 1}"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mmbu_async import tasks
 from mmbu_async.judging import mmbu
 from mmbu_async.model import Completion, Finish, JudgeItem, ScoreItem
 from mmbu_async.scoring.answers import committed_answer
 from mmbu_async.scoring.boxes import as_floats, read_boxes
 from mmbu_async.scoring.options import read_options, without_letters
+from mmbu_async.tasks.mmbu_public import MmbuPublic
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 
@@ -45,7 +45,7 @@ def test_boxes(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("detection"))
 def test_detection(case: dict[str, Any]) -> None:
-    benchmark = tasks.load("mmbu-public")
+    benchmark = MmbuPublic.with_prompts()
     row = {
         "unique_id": "a",
         "question": "Where?",

@@ -15,7 +15,7 @@ from mmbu_async import RunConfig
 from mmbu_async.cli.main import app
 from mmbu_async.config import build_config
 from mmbu_async.simulator.command import main as simulate
-from mmbu_async.sources import open_source
+from mmbu_async.sources import open_data
 from mmbu_async.tasks import load
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -78,6 +78,6 @@ def test_the_python_examples_mean_data_that_can_be_opened() -> None:
     assert calls
     for call in calls:
         config = RunConfig(**{word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg})
-        source = load(config.benchmark).default_source
+        spec = load(config.benchmark).data
         with pytest.raises(AskedHubError):
-            open_source(config.data, source, load=ask_hub)
+            open_data(config.data, spec, load=ask_hub)

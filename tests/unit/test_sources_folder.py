@@ -12,7 +12,8 @@ import pytest
 from mmbu_async import tasks
 from mmbu_async.errors import ConfigError, DataError, ImageError
 from mmbu_async.model import ImageRef
-from mmbu_async.sources import ImageFolder, RawRow, open_source, samples
+from mmbu_async.sources import ImageFolder, RawRow, open_data, samples
+from mmbu_async.tasks.mmbu_public import MmbuPublic
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
 
@@ -28,7 +29,7 @@ def read(folder: Path) -> list[RawRow]:
 
 
 def test_the_mini_split_is_read_in_order() -> None:
-    source = open_source(str(MINI), "mmbu/mmbu-public")
+    source = open_data(str(MINI), MmbuPublic.data)
     rows = list(source.rows())
     assert len(rows) == 33
     assert [row.position for row in rows] == list(range(33))
@@ -50,7 +51,7 @@ def test_jsonl_and_tsv_give_the_same_samples(tmp_path: Path) -> None:
     benchmark = tasks.load("mmbu-public")
     shutil.copytree(MINI, tmp_path / "tsv")
     (tmp_path / "tsv" / "metadata.jsonl").unlink()
-    tsv = open_source(str(tmp_path / "tsv"), "")
+    tsv = open_data(str(tmp_path / "tsv"), MmbuPublic.data)
     assert tsv.description.endswith("metadata.tsv")
     assert list(samples(tsv, benchmark)) == list(samples(ImageFolder(MINI), benchmark))
 
@@ -60,15 +61,15 @@ def test_jsonl_and_tsv_give_the_same_samples(tmp_path: Path) -> None:
 
 def test_data_must_be_a_folder_or_a_hub_id(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is neither an existing folder nor a hub id"):
-        open_source(str(tmp_path / "gone" / "deep"), "mmbu/mmbu-public")
+        open_data(str(tmp_path / "gone" / "deep"), MmbuPublic.data)
     (tmp_path / "metadata.jsonl").touch()
     with pytest.raises(ConfigError, match="is a file; give the folder"):
-        open_source(str(tmp_path / "metadata.jsonl"), "mmbu/mmbu-public")
+        open_data(str(tmp_path / "metadata.jsonl"), MmbuPublic.data)
 
 
 def test_a_folder_without_metadata_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has neither metadata.jsonl nor metadata.tsv"):
-        open_source(str(tmp_path), "mmbu/mmbu-public")
+        open_data(str(tmp_path), MmbuPublic.data)
 
 
 def test_a_table_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

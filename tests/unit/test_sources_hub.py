@@ -13,7 +13,8 @@ from huggingface_hub.errors import HfHubHTTPError
 from mmbu_async import tasks
 from mmbu_async.errors import DataError, ImageError
 from mmbu_async.model import ImageRef
-from mmbu_async.sources import HubDataset, ImageFolder, open_source, samples
+from mmbu_async.sources import HubDataset, ImageFolder, open_data, samples
+from mmbu_async.tasks.mmbu_public import MmbuPublic
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
 
@@ -29,7 +30,7 @@ def mini(cache: str) -> HubDataset:
         assert name == "mmbu/mmbu-public"
         return datasets.load_dataset("imagefolder", data_dir=str(MINI), split=split, cache_dir=cache)
 
-    source = open_source(None, "mmbu/mmbu-public", load=load)
+    source = open_data(None, MmbuPublic.data, load=load)
     assert isinstance(source, HubDataset)
     return source
 
@@ -139,7 +140,7 @@ def test_what_the_hub_says_becomes_one_sentence(error: Exception, told: str) -> 
         raise error
 
     with pytest.raises(DataError, match=told) as caught:
-        open_source("a/b", "mmbu/mmbu-public", load=load)
+        open_data("a/b", MmbuPublic.data, load=load)
     assert str(caught.value).startswith("a/b: ")
     assert "\n" not in str(caught.value)
 
@@ -149,4 +150,4 @@ def test_a_missing_hub_dataset_is_told_offline(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     with pytest.raises(DataError, match="cannot be reached"):
-        open_source("nobody/nothing-of-this-name", "mmbu/mmbu-public")
+        open_data("nobody/nothing-of-this-name", MmbuPublic.data)

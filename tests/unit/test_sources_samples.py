@@ -10,7 +10,7 @@ import pytest
 from mmbu_async import tasks
 from mmbu_async.errors import DataError
 from mmbu_async.model import DataSpec, Sample
-from mmbu_async.sources import IMAGE_COLUMNS, ImageFolder, open_data, samples
+from mmbu_async.sources import ImageFolder, open_data, samples
 
 
 def row(number: int, **changes: Any) -> dict[str, Any]:
@@ -80,14 +80,10 @@ def test_a_benchmark_is_told_which_column_each_image_came_from(tmp_path: Path) -
     (tmp_path / "t.jsonl").write_text(
         json.dumps({**fields, "one": "a.png", "three": "a.png"}), encoding="utf-8"
     )
-    benchmark = tasks.load("mmbu-public")
     several = DataSpec(hub="a/b", tables=("t.jsonl",), image_columns=("one", "two", "three"))
-    ((sample, _),) = samples(open_data(str(tmp_path), several), benchmark)
-    assert sample.fields[IMAGE_COLUMNS] == '["one", "three"]'
-    assert len(sample.images) == 2
-    single = DataSpec(hub="a/b", tables=("t.jsonl",), image_columns=("one",))
-    ((sample, _),) = samples(open_data(str(tmp_path), single), benchmark)
-    assert IMAGE_COLUMNS not in sample.fields
+    (raw,) = open_data(str(tmp_path), several).rows()
+    assert raw.image_columns == ("one", "three")
+    assert len(raw.images) == 2
 
 
 def test_a_cell_that_is_no_name_is_shown_shortened(tmp_path: Path) -> None:

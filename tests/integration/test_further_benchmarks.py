@@ -1,0 +1,395 @@
+"""Every benchmark on a small copy in its real layout: validated, run, stopped, resumed, scored anew."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mmbu_async import api, tasks
+from mmbu_async.config import JudgeConfig, RunConfig
+from mmbu_async.errors import BudgetReachedError, ConfigError, DataError
+from mmbu_async.model import ImageSlot, RawRow, Status
+from mmbu_async.simulator import Simulator, SimulatorConfig
+
+MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
+RETINA = (MINI / "images" / "retina.jpg").read_bytes()
+CT = (MINI / "images" / "CT_small.png").read_bytes()
+OPTIONS = ["ultrasound", "computed tomography", "magnetic resonance imaging", "X-ray radiography"]
+ROWS = 6
+
+Build = Callable[[Path], None]
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+
+def struct(data: bytes) -> dict[str, Any]:
+    return {"bytes": data, "path": "image.png"}
+
+
+def parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def pmc_vqa(folder: Path) -> None:
+    with (folder / "test_clean.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file)
+        letters = [f"Choice {letter}" for letter in "ABCD"]
+        writer.writerow(["index", "Figure_path", "Caption", "Question", *letters, "Answer", "Answer_label"])
+        for number in range(ROWS):
+            choices = [f" {letter}:{text} " for letter, text in zip("ABCD", OPTIONS, strict=True)]
+            figure = f"PMC{number // 2}_FIG1.jpg"
+            writer.writerow([number, figure, "", "Which technique?", *choices, OPTIONS[1], "B"])
+    with zipfile.ZipFile(folder / "images.zip", "w") as archive:
+        for number in range(ROWS // 2):
+            archive.writestr(f"images/PMC{number}_FIG1.jpg", RETINA)
+
+
+def mmmu(folder: Path, *, answers: bool = True) -> None:
+    for subject in ("Art", "Clinical_Medicine"):
+        rows = [
+            {
+                "id": f"validation_{subject}_{number}",
+                "question": "Compare <image 1> with this." if number else "What is <image 1>?",
+                "options": "['<image 2>', 'a line', 'neither']" if number else "[]",
+                "explanation": "",
+                "image_1": struct(CT),
+                "image_2": struct(RETINA) if number else None,
+                **{f"image_{place}": None for place in range(3, 8)},
+                "img_type": "['Paintings']",
+                "answer": ("A" if number else "5") if answers else "?",
+                "topic_difficulty": "Easy",
+                "question_type": "multiple-choice" if number else "open",
+                "subfield": "Comparative",
+            }
+            for number in range(ROWS // 2)
+        ]
+        split = "validation" if answers else "test"
+        parquet(folder / subject / f"{split}-00000-of-00001.parquet", rows)
+
+
+def images_and_answers(folder: Path) -> None:
+    rows = [
+        {
+            "image": struct(RETINA),
+            "question": "Is this a retina?",
+            "answer": "yes" if number % 2 else "fundus",
+        }
+        for number in range(ROWS)
+    ]
+    parquet(folder / "data" / "test-00000-of-00001.parquet", rows)
+
+
+def slake(folder: Path) -> None:
+    (folder / "imgs" / "xmlab1").mkdir(parents=True)
+    (folder / "imgs" / "xmlab1" / "source.jpg").write_bytes(RETINA)
+    rows = [
+        {
+            "qid": number,
+            "img_name": "xmlab1/source.jpg",
+            "question": "图中有肺吗?" if number % 2 else "Is there a lung?",
+            "answer": "没有" if number % 2 else "No",
+            "q_lang": "zh" if number % 2 else "en",
+            "answer_type": "CLOSED",
+            "modality": "CT",
+        }
+        for number in range(ROWS)
+    ]
+    (folder / "test.json").write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def omnimedvqa(folder: Path) -> None:
+    (folder / "QA_information" / "Open-access").mkdir(parents=True)
+    (folder / "Images").mkdir()
+    (folder / "Images" / "ct.png").write_bytes(CT)
+    rows = [
+        {
+            "dataset": "some CT",
+            "question_id": f"some_ct_{number}",
+            "question_type": "Modality Recognition",
+            "question": "What modality is this?",
+            "gt_answer": OPTIONS[1],
+            "image_path": "Images/ct.png",
+            "modality_type": "CT",
+            **{f"option_{letter}": text for letter, text in zip("ABCD", OPTIONS, strict=True)},
+        }
+        for number in range(ROWS)
+    ]
+    (folder / "QA_information" / "Open-access" / "some.json").write_text(json.dumps(rows))
+
+
+def gmai(folder: Path) -> None:
+    lines = ["index\timage\tquestion\tA\tB\tC\tD\tanswer\tcategory"]
+    image = base64.b64encode(CT).decode()
+    lines += [f"{n}\t{image}\tWhich?\t" + "\t".join(OPTIONS) + "\tB\tDisease Diagnosis" for n in range(ROWS)]
+    (folder / "GMAI_mm_bench_VAL.tsv").write_text("\n".join(lines))
+
+
+def microvqa(folder: Path) -> None:
+    rows = [
+        {
+            "key_question": number,
+            "question": "What do both show?",
+            "choices": OPTIONS,
+            "correct_index": 1,
+            "images_list": [struct(CT), struct(RETINA)],
+            "task": "perception",
+        }
+        for number in range(ROWS)
+    ]
+    parquet(folder / "data" / "train-00000.parquet", rows)
+
+
+LAYOUTS: dict[str, Build] = {
+    "pmc-vqa": pmc_vqa,
+    "mmmu-val": mmmu,
+    "pathvqa": images_and_answers,
+    "vqa-rad": images_and_answers,
+    "slake": slake,
+    "omnimedvqa": omnimedvqa,
+    "gmai-mmbench": gmai,
+    "microvqa": microvqa,
+}
+
+
+def config(simulator: Simulator, folder: Path, benchmark: str, **changes: Any) -> RunConfig:
+    base = f"{simulator.url}/v1"
+    settings: dict[str, Any] = {
+        "name": "r",
+        "model": "m",
+        "data": str(folder / "data"),
+        "store": folder / "s.sqlite",
+        "judge": JudgeConfig(endpoint="openai", base_url=base),
+    }
+    return RunConfig(benchmark=benchmark, base_url=base, **settings | changes)
+
+
+def built(folder: Path, build: Build) -> Path:
+    (folder / "data").mkdir()
+    build(folder / "data")
+    return folder
+
+
+@pytest.mark.parametrize("benchmark", LAYOUTS)
+async def test_the_whole_way(tmp_path: Path, benchmark: str) -> None:
+    built(tmp_path, LAYOUTS[benchmark])
+    async with Simulator(SimulatorConfig()) as simulator:
+        settings = config(simulator, tmp_path, benchmark)
+        dry = api.dry_run(settings)
+        assert (dry.rows, dry.problem_count) == (ROWS, 0)
+        # Dear enough that the third row does not fit under the cap.
+        priced = settings.model_copy(
+            update={"input_price": 0.0, "output_price": 1.0, "max_tokens": 1_000_000, "max_cost": 1.0}
+        )
+        with pytest.raises(BudgetReachedError):
+            await api.evaluate(priced.model_copy(update={"concurrency": 1}))
+        begun = sum(row.completion is not None for row in api.rows("r", store=tmp_path / "s.sqlite"))
+        assert 0 < begun < ROWS
+        result = await api.resume("r", store=tmp_path / "s.sqlite", changes={"max_cost": 1000.0})
+        assert result.complete
+        await simulator.settled()
+        assert len(simulator.log) == ROWS, "each row was bought once"
+        report = result.report()
+        assert report.rows.scored == ROWS
+        rescored = api.rescore("r", store=tmp_path / "s.sqlite")
+        assert (rescored.rows, rescored.changed) == (ROWS, ())
+
+
+async def test_a_split_without_public_answers(tmp_path: Path) -> None:
+    built(tmp_path, lambda folder: mmmu(folder, answers=False))
+    async with Simulator(SimulatorConfig()) as simulator:
+        result = await api.evaluate(config(simulator, tmp_path, "mmmu-test"))
+    assert result.complete
+    assert {row.status for row in result} == {Status.UNGRADED}
+    report = result.report()
+    assert report.first_line.startswith("UNGRADED: 6 rows")
+    out = tmp_path / "answers.submission.json"
+    assert api.export("r", out, store=tmp_path / "s.sqlite") == ROWS
+    assert set(json.loads(out.read_text())) == {row.sample.id for row in result}
+    assert report.overall.n == 0
+
+
+async def test_closed_mmbu_from_the_public_split(tmp_path: Path) -> None:
+    async with Simulator(SimulatorConfig()) as simulator:
+        settings = config(simulator, tmp_path, "mmbu-closed", data=str(MINI))
+        result = await api.evaluate(settings)
+        await simulator.settled()
+        assert len(simulator.log) == 33, "no judge is asked"
+        families = {row.family for row in result}
+        assert len(families) == 5
+        circular = await api.evaluate(
+            settings.model_copy(update={"name": "c", "circular": True, "task": ("classification",)})
+        )
+        assert {row.sample.id.partition("@")[0] for row in circular} >= {"mini-class-ihc"}
+        assert sum(row.sample.id.startswith("mini-class-ihc@") for row in circular) == 4
+
+
+def test_data_check_says_what_was_found(tmp_path: Path) -> None:
+    built(tmp_path, pmc_vqa)
+    found = api.check_data("pmc-vqa", str(tmp_path / "data"))
+    assert any("images.zip" in line for line in found.found)
+    assert (found.rows.rows, found.rows.problem_count) == (ROWS, 0)
+    assert {benchmark.name for benchmark in api.benchmarks()} == set(tasks.NAMES)
+    assert all(benchmark.licence and benchmark.citation for benchmark in api.benchmarks())
+
+
+def test_shuffled_options_are_the_same_in_every_run(tmp_path: Path) -> None:
+    raw = RawRow(
+        position=0,
+        fields={
+            "index": 7,
+            "Question": "Which?",
+            "Answer_label": "B",
+            **{f"Choice {letter}": f"{letter}:{text}" for letter, text in zip("ABCD", OPTIONS, strict=True)},
+        },
+        images=(),
+        where="line 2",
+    )
+    from mmbu_async.tasks.forms import Form
+
+    one, two = (tasks.load("pmc-vqa", Form(shuffle=3)).samples(raw)[0] for _ in range(2))
+    assert one == two
+    assert one.options["ABCD".index(one.answer)] == OPTIONS[1]
+    orders = {tasks.load("pmc-vqa", Form(shuffle=seed)).samples(raw)[0].options for seed in range(20)}
+    assert len(orders) > 5
+
+
+def test_images_stand_where_the_question_names_them(tmp_path: Path) -> None:
+    benchmark = tasks.load("mmmu-val")
+    from mmbu_async.model import ImageRef
+
+    raw = RawRow(
+        position=0,
+        fields={
+            "id": "validation_Art_1",
+            "question": "Look at <image 2>, then <image 1>.",
+            "options": "['<image 1>', 'x']",
+            "answer": "A",
+        },
+        images=(ImageRef(locator="one"), ImageRef(locator="two"), ImageRef(locator="three")),
+        image_columns=("image_1", "image_2", "image_3"),
+        where="row 1",
+    )
+    (sample,) = benchmark.samples(raw)
+    parts = benchmark.prompt(sample).parts
+    assert [part.index if isinstance(part, ImageSlot) else "" for part in parts] == [
+        2,
+        "",
+        1,
+        "",
+        0,
+        "",
+        0,
+        "",
+    ]
+    assert any("placeholder" in blemish for blemish in benchmark.blemishes(sample))
+
+
+BAD: dict[str, tuple[str, Callable[[dict[str, Any]], Any], str]] = {
+    "options that are not four": (
+        "pmc-vqa",
+        lambda row: row.update({"Choice C": " C: "}),
+        "'Choice C' is empty",
+    ),
+    "a letter out of range": ("pmc-vqa", lambda row: row.update(Answer_label="E"), "'Answer_label'"),
+    "a placeholder without its image": (
+        "mmmu-val",
+        lambda row: row.update(question="See <image 3>"),
+        "<image 3>",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_rows(name: str) -> None:
+    benchmark, change, words = BAD[name]
+    row: dict[str, Any] = {
+        "id": "validation_Art_1",
+        "question": "Q",
+        "Question": "Q",
+        "options": "['a', 'b']",
+        "answer": "A",
+        "Answer_label": "A",
+        **{f"Choice {letter}": f"{letter}:x{letter}" for letter in "ABCD"},
+    }
+    change(row)
+    with pytest.raises(DataError, match=words):
+        tasks.load(benchmark).samples(RawRow(position=0, fields=row, images=(), where="line 2"))
+
+
+TOML = """
+name = "cells"
+[source]
+tables = ["rows.csv"]
+image_columns = ["image"]
+[columns]
+id = "uid"
+question = "question"
+answer = "label"
+options = "choices"
+family = "site"
+[prompt]
+template = '''{question}
+
+{options}
+
+Answer with the letter inside <answer> tags.'''
+[scorer]
+kind = "choice"
+[strata]
+columns = ["site"]
+"""
+
+
+def own(folder: Path) -> None:
+    (folder / "ct.png").write_bytes(CT)
+    with (folder / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["uid", "image", "question", "choices", "label", "site"])
+        for number in range(ROWS):
+            writer.writerow(
+                [f"u{number}", "ct.png", "Which?", json.dumps(OPTIONS), "B", f"site {number % 2}"]
+            )
+
+
+async def test_a_benchmark_of_ones_own(tmp_path: Path) -> None:
+    built(tmp_path, own)
+    file = tmp_path / "cells.toml"
+    file.write_text(TOML)
+    async with Simulator(SimulatorConfig()) as simulator:
+        result = await api.evaluate(config(simulator, tmp_path, str(file)))
+        assert result.complete
+        assert {row.family for row in result} == {"site 0", "site 1"}
+        assert (await api.resume("r", store=tmp_path / "s.sqlite")).complete
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('kind = "choice"', 'kind = "choise"', "line 19: scorer.kind"),
+        ('answer = "label"', "", "[columns] answer is missing"),
+        ("{question}", "{label}", "would show the model the answer"),
+        ("{question}", "{stain}", "{stain} is neither"),
+        ('options = "choices"', "", "a choice needs options"),
+        ('name = "cells"', 'name = "cells', "not valid TOML"),
+        ("[strata]", "[stratta]", "no setting stratta"),
+    ],
+)
+def test_mistakes_in_the_file(tmp_path: Path, before: str, after: str, words: str) -> None:
+    file = tmp_path / "cells.toml"
+    file.write_text(TOML.replace(before, after))
+    with pytest.raises(ConfigError) as caught:
+        api.dry_run(RunConfig(model="m", benchmark=str(file), data=str(tmp_path)))
+    assert words in str(caught.value) and "cells.toml" in str(caught.value)
