@@ -259,7 +259,7 @@ def list_benchmarks() -> None:
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.benchmarks(api.benchmarks(), _out())
+    show.benchmarks(api.benchmarks(), screen())
 
 
 data_app = typer.Typer(help="Look at a benchmark's data.", no_args_is_help=True)
@@ -278,7 +278,7 @@ def check(
     from mmbu_async.cli import show
 
     found = api.check_data(benchmark, data)
-    show.data_check(found, _out())
+    show.data_check(found, screen())
     raise typer.Exit(DataError.exit_code if found.rows.problem_count else EXIT_OK)
 
 
