@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from mmbu_async import tasks
 from mmbu_async.config import JudgeConfig, RunConfig, build_config
-from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, DataError, ImageError, MmbuError
+from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
 from mmbu_async.model import Benchmark, ImageRef, Json, Sample
 from mmbu_async.pipeline.doctor import Doctor, Finding
@@ -46,6 +46,9 @@ from mmbu_async.store import RowDetail, RowRecord, RunCounts, RunRecord, RunTota
 from mmbu_async.version import VERSION
 
 T = TypeVar("T")
+
+REJUDGE_SETTINGS = frozenset({"judge", "max_cost", "synchronous"})
+"""Settings that a rejudge heeds."""
 
 SUBMISSION = ".submission.json"
 
@@ -127,7 +130,14 @@ async def rejudge(
 
     Earlier verdicts stay under the earlier judge's name. Scores follow the new judge once it was asked about
     every row. None: the run's own judge, for rows it left unjudged or that are read differently today.
+    `changes` may name the judge's settings and REJUDGE_SETTINGS. Raises ConfigError for others, which would
+    be kept with a run whose replies were made without them.
     """
+    if idle := sorted(set(changes or ()) - REJUDGE_SETTINGS):
+        raise ConfigError(
+            f"a rejudge asks the judge alone, and {', '.join(idle)} would mean nothing to it: leave out what "
+            "is not the judge's, or resume the run with it."
+        )
     with open_existing(store) as opened:
         found = opened.run(run)
         config = _changed(config_of(found, store), changes)

@@ -141,7 +141,7 @@ def resume(
 
 
 @app.command()
-@with_settings()
+@with_settings(only=("store", "max_cost", "synchronous"))
 def rejudge(
     name: RunName,
     settings: Any = None,

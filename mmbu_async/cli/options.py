@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -29,16 +29,18 @@ _PANELS = {
 }
 
 
-def with_settings() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_settings(only: Collection[str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command every setting as a flag; it receives those that the user gave as `settings`.
 
-    A parameter of the command's own takes the place of the setting of that name.
+    `only` leaves these of the run's own settings, beside the judge's. A parameter of the command's own takes
+    the place of the setting of that name.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.name != "settings"]
-        flags = {**_flags(RunConfig.model_fields, ""), **_flags(JudgeConfig.model_fields, "judge_")}
+        fields = {n: info for n, info in RunConfig.model_fields.items() if only is None or n in only}
+        flags = {**_flags(fields, ""), **_flags(JudgeConfig.model_fields, "judge_")}
         for parameter in own:
             flags.pop(parameter.name, None)
 

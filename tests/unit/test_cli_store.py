@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from mmbu_async.api import RunResult, _changed
+from mmbu_async.api import RunResult, _changed, rejudge_sync
 from mmbu_async.cli import show
 from mmbu_async.cli.main import app
 from mmbu_async.config import JudgeConfig, RunConfig
@@ -107,3 +107,12 @@ def test_another_wire_format_is_not_looked_for_at_the_earlier_address() -> None:
 def test_the_same_judge_keeps_all_but_what_is_changed() -> None:
     changed = _changed(BEFORE, {"judge": {"model": "a", "endpoint": "anthropic", "rpm": 9.0}}).judge
     assert changed == BEFORE.judge.model_copy(update={"rpm": 9.0})
+
+
+def test_a_rejudge_takes_no_settings_that_are_not_the_judges() -> None:
+    """They would be kept with the run, whose replies were made without them."""
+    for flag in ("--model", "--data", "--limit", "--max-tokens"):
+        refused = CliRunner().invoke(app, ["rejudge", "x", flag, "1"], standalone_mode=False).exception
+        assert "No such option" in str(refused)
+    with pytest.raises(ConfigError, match="data, limit would mean nothing"):
+        rejudge_sync("x", changes={"limit": 1, "data": "y", "judge": {"model": "j"}, "max_cost": 1.0})
