@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from mmbu_async.config import RunConfig, build_config
 from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
 from mmbu_async.images import ImageLimits, find_limits
 from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt
-from mmbu_async.pipeline.identity import Identity, differences, judge_identity, run_identity
+from mmbu_async.pipeline.identity import Identity, canonical, differences, judge_identity, run_identity
 from mmbu_async.pipeline.selecting import check_columns, keeper
 from mmbu_async.sources import Source, open_data, samples
 from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
@@ -96,11 +97,19 @@ def with_absolute_paths(config: RunConfig) -> RunConfig:
 def register(store: Store, bench: Bench) -> DatasetRecord:
     """The dataset in the store. Every row is validated the first time; later its stamp is enough."""
     benchmark, source = bench.rules.benchmark, bench.source
-    known = store.find_dataset(benchmark.name, stamp=source.stamp)
+    stamp = _stamp(source, benchmark)
+    known = store.find_dataset(benchmark.name, stamp=stamp)
     if known is not None:
         return known
     rows = samples(source, benchmark)
-    return store.register_dataset(benchmark.name, source.description, source.stamp, rows, now=time.time())
+    return store.register_dataset(benchmark.name, source.description, stamp, rows, now=time.time())
+
+
+def _stamp(source: Source, benchmark: Benchmark) -> str:
+    """The source's mark, and what decides which samples a row becomes: a description in a file can change,
+    and so can this package."""
+    rules = canonical({"prompts": dict(benchmark.prompt_hashes()), "package": VERSION})
+    return hashlib.sha256(f"{source.stamp}\n{rules}".encode()).hexdigest()
 
 
 def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:

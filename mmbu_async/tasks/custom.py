@@ -51,6 +51,7 @@ from mmbu_async.scoring.answers import committed_answer
 from mmbu_async.scoring.boxes import read_boxes
 from mmbu_async.scoring.choices import read_choice
 from mmbu_async.scoring.exact import committed_text, exact_match
+from mmbu_async.scoring.masks import read_mask
 from mmbu_async.scoring.numbers import number_match
 from mmbu_async.scoring.options import read_options, without_letters
 from mmbu_async.tasks.choice import (
@@ -61,10 +62,11 @@ from mmbu_async.tasks.choice import (
     score_letter,
 )
 from mmbu_async.tasks.fields import canonical_fields, field_text
+from mmbu_async.tasks.mask_scores import score_masks
 from mmbu_async.tasks.mmbu_scores import score_detections, score_judged
 from mmbu_async.tasks.texts import hashes
 
-Kind = Literal["choice", "judge", "exact", "number", "boxes"]
+Kind = Literal["choice", "judge", "exact", "number", "boxes", "masks"]
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PLACE = re.compile(r"\{([A-Za-z_][\w ]*)\}")
 
@@ -197,6 +199,8 @@ class CustomBenchmark:
         match self._file.scorer.kind:
             case "boxes":
                 return score_detections(rows)
+            case "masks":
+                return score_masks(rows)
             case "judge":
                 return [score_judged(row, several=False) for row in rows]
             case "choice":
@@ -256,6 +260,11 @@ class CustomBenchmark:
         if kind == "choice":
             place = right_place(row_id, column, answer, options)
             return "" if place is None else _LETTERS[place]
+        if kind == "masks":
+            try:
+                read_mask(answer)
+            except ValueError as error:
+                raise RowError(row_id, f"column '{column}' {error}; correct it") from None
         if kind == "boxes" and not read_boxes(answer, tagged=True).boxes:
             raise RowError(
                 row_id, f"column '{column}' holds no box [x, y, width, height]; correct it", repr(answer)

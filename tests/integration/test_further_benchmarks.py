@@ -17,8 +17,18 @@ import pytest
 from mmbu_async import api, tasks
 from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.errors import BudgetReachedError, ConfigError, DataError
-from mmbu_async.model import ImageSlot, RawRow, Status
+from mmbu_async.model import (
+    Completion,
+    Finish,
+    ImageRef,
+    ImageSlot,
+    RawRow,
+    ScoreItem,
+    Status,
+)
 from mmbu_async.simulator import Simulator, SimulatorConfig
+from mmbu_async.tasks.custom import from_toml
+from mmbu_async.tasks.forms import Form
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
 RETINA = (MINI / "images" / "retina.jpg").read_bytes()
@@ -257,8 +267,6 @@ def test_shuffled_options_are_the_same_in_every_run(tmp_path: Path) -> None:
         images=(),
         where="line 2",
     )
-    from mmbu_async.tasks.forms import Form
-
     one, two = (tasks.load("pmc-vqa", Form(shuffle=3)).samples(raw)[0] for _ in range(2))
     assert one == two
     assert one.options["ABCD".index(one.answer)] == OPTIONS[1]
@@ -268,8 +276,6 @@ def test_shuffled_options_are_the_same_in_every_run(tmp_path: Path) -> None:
 
 def test_images_stand_where_the_question_names_them(tmp_path: Path) -> None:
     benchmark = tasks.load("mmmu-val")
-    from mmbu_async.model import ImageRef
-
     raw = RawRow(
         position=0,
         fields={
@@ -351,6 +357,34 @@ kind = "choice"
 [strata]
 columns = ["site"]
 """
+
+
+def test_masks_are_scored_by_their_overlap(tmp_path: Path) -> None:
+    benchmark = from_toml(
+        TOML.replace('kind = "choice"', 'kind = "masks"').replace('options = "choices"', ""), "masks.toml"
+    )
+    truth = json.dumps({"size": [4, 4], "counts": [0, 8, 8]})
+    fields = {"uid": "u", "image": "ct.png", "question": "Outline it.", "label": truth, "site": "a"}
+    (sample,) = benchmark.samples(RawRow(position=0, fields=fields, images=(), where="line 2"))
+    replies = {
+        truth: (True, 1.0),
+        json.dumps({"size": [4, 4], "counts": [0, 4, 12]}): (True, 0.5),
+        json.dumps({"size": [4, 4], "counts": [0, 3, 13]}): (False, 3 / 8),
+        json.dumps({"size": [2, 2], "counts": [0, 4]}): (False, 0.0),
+        "nothing to see": (False, 0.0),
+    }
+    items = [
+        ScoreItem(
+            sample=sample,
+            answer=benchmark.read(sample, Completion(text=f"<answer>{reply}</answer>", finish=Finish.STOP)),
+        )
+        for reply in replies
+    ]
+    scores = benchmark.score(items)
+    assert [(score.correct, score.detail["iou"]) for score in scores] == list(replies.values())
+    assert "2 x 2 pixels" in str(scores[3].detail["reason"])
+    with pytest.raises(DataError, match="'label'"):
+        benchmark.samples(RawRow(position=0, fields={**fields, "label": "none"}, images=(), where="line 2"))
 
 
 def own(folder: Path) -> None:

@@ -48,6 +48,8 @@ RUN: dict[str, Any] = CALL | {
     "limit": 9,
     "task": ["counting", "x | y"],
     "where": {"stain": "H&E", "µm 😀": "1"},
+    "shuffle_options": 4,
+    "circular": True,
     "max_cost": 2.0,
     "judge": CALL | {"name": "strict", "model": "j"},
     "synchronous": "normal",

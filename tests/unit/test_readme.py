@@ -17,6 +17,7 @@ from mmbu_async.config import build_config
 from mmbu_async.simulator.command import main as simulate
 from mmbu_async.sources import open_data
 from mmbu_async.tasks import load
+from mmbu_async.tasks.custom import from_toml
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -48,7 +49,9 @@ def test_every_command_and_flag_exists(capsys: pytest.CaptureFixture[str]) -> No
         simulate(["--help"])
     of_simulate = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
     for name, flags in shown:
-        options = {option for parameter in known.commands[name].params for option in parameter.opts}
+        command = known.commands[name]
+        leaves = getattr(command, "commands", {}).values() or [command]
+        options = {option for leaf in leaves for parameter in leaf.params for option in parameter.opts}
         assert flags <= (of_simulate if name == "simulate" else options), name
 
 
@@ -64,8 +67,13 @@ def test_flags_in_the_text_exist() -> None:
 
 
 def test_the_settings_file_is_valid() -> None:
-    (text,) = blocks("toml")
+    text, _ = blocks("toml")
     assert build_config(tomllib.loads(text)).judge.rpm == 1000.0
+
+
+def test_the_benchmark_of_ones_own_is_valid() -> None:
+    _, text = blocks("toml")
+    assert from_toml(text, "README.md").name == "cells"
 
 
 def test_the_python_examples_mean_data_that_can_be_opened() -> None:
