@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from mmbu_async.model import Finish, Status
 from mmbu_async.report import words
+from mmbu_async.report.companions import Companions
 from mmbu_async.report.groups import Counts, Figures, Tally
 from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts
 from mmbu_async.report.provenance import provenance, selection
@@ -31,14 +32,21 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
     figures = Figures(seed=seed)
     complete = rows.selected > 0 and rows.open == 0
     judge_id = run.judge.id if run.judge else None
+    beside = census.companions
+    overall = beside.beside(None, figures.group("all selected", census.tally.all), census.tally.all, figures)
+    families = census.tally.families
+    notes = _notes(run, rows, stale=store.scores_stale(run.id, judge_id), sessions=totals.sessions)
     return ReportData(
         run=run.name,
         complete=complete,
         first_line=_first_line(rows),
-        notes=_notes(run, rows, stale=store.scores_stale(run.id, judge_id), sessions=totals.sessions),
+        notes=notes + beside.notes(overall),
         rows=rows,
-        overall=figures.group("all selected", census.tally.all),
-        families=figures.groups(census.tally.families),
+        overall=overall,
+        families=tuple(
+            beside.beside(group.name, group, families[group.name or ""], figures)
+            for group in figures.groups(families)
+        ),
         attributes=census.tally.attributes(figures),
         detection=census.boxes.figures(figures) if census.boxes.rows else None,
         failure_kinds=dict(census.failures.most_common()),
@@ -96,6 +104,7 @@ class Census:
     def __init__(self) -> None:
         self.tally = Tally()
         self.boxes = Boxes()
+        self.companions = Companions()
         self.failures: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
         self.replies = 0
@@ -117,6 +126,8 @@ class Census:
                 self._right += pattern.correct
                 if "max_iou" in score.detail:
                     self.boxes.add(score.detail)
+                if score.detail:
+                    self.companions.add(row.family, pattern, score.detail)
             self._untagged += row.how == UNTAGGED
             self._empty += not row.answered
             if pattern is not None and score.detail.get("guess"):

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmbu_async.stats import Estimate, Headline, Interval, Pattern, headline, wilson
+from mmbu_async.stats import (
+    ClusterSums,
+    Estimate,
+    Headline,
+    Interval,
+    Pattern,
+    cluster_headline,
+    headline,
+    wilson,
+)
 
 SMALL = 30
 """Groups of fewer rows are marked as too small to read."""
@@ -48,6 +57,12 @@ class Group:
     """All open rows counted right."""
     small: bool
     """Too few rows to read anything into."""
+    clusters: int | None = None
+    """How many clusters the intervals were resampled by; None: by rows."""
+    chance: float | None = None
+    """Accuracy of picking options at random, the mean over its rows with options; None where none has."""
+    chance_rows: int = 0
+    """Rows with options."""
 
     @property
     def accuracy(self) -> Estimate:
@@ -153,6 +168,12 @@ class Figures:
             numbers = [self._seed, *(int(part) for pattern, count in key for part in (*pattern, count))]
             self._known[key] = headline(dict(key), np.random.default_rng(numbers))
         return self._known[key]
+
+    def clustered(self, counts: Mapping[ClusterSums, int]) -> Headline:
+        """The figures of these clusters, with intervals that respect them."""
+        ordered = dict(sorted(counts.items()))
+        numbers = [self._seed, *(part for sums, count in ordered.items() for part in (*sums, count))]
+        return cluster_headline(ordered, np.random.default_rng(numbers))
 
 
 def _total(parts: Iterable[Coded]) -> Coded:

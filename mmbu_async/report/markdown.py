@@ -43,15 +43,22 @@ def _opening(report: ReportData) -> str:
 
 
 def _scores(report: ReportData) -> str:
-    rows = [_score_row("all selected", report.overall), *(_score_row(g.name, g) for g in report.families)]
-    text = "## Scores\n\n" + _table(("task family", *SCORE_COLUMNS), rows)
+    named = [("all selected", report.overall), *((group.name, group) for group in report.families)]
+    random = any(group.chance is not None for _, group in named)
+    rows = [
+        (*_score_row(name, group), *((words.share(group.chance),) if random else ())) for name, group in named
+    ]
+    columns = ("task family", *SCORE_COLUMNS, *(("random",) if random else ()))
+    text = "## Scores\n\n" + _table(columns, rows)
+    if random:
+        text += f"\nRandom: {words.baseline(report.overall)}.\n"
     if report.overall.open:
         text += "\nTwo numbers in place of a score: open rows all wrong, and all right.\n"
     if report.overall.n:
         text += (
-            f"\nIntervals ({words.percent(report.level)}): row bootstrap, "
+            f"\nIntervals ({words.percent(report.level)}): {words.resampled(report.overall)} bootstrap, "
             f"{words.count(report.resamples)} resamples; Wilson's of the accuracy, which keeps a width "
-            "where all rows are alike.\n"
+            "where all rows are alike, and takes rows as independent.\n"
         )
     return f"{text}\n{report.convention}\n"
 

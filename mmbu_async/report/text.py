@@ -74,14 +74,19 @@ def _headline(report: ReportData) -> Iterator[RenderableType]:
     yield Text()
     yield Text(f"Accuracy  {accuracy}   95 % CI {accuracy_interval}{wilson}", style="bold")
     yield Text(f"Micro-F1  {f1}   95 % CI {f1_interval}", style="bold")
+    if overall.chance is not None:
+        yield Text(f"Random    {words.baseline(overall)}")
     if overall.open:
         yield Text("Each from 'all open rows wrong' to 'all open rows right'.")
 
 
 def _families(report: ReportData) -> Iterator[RenderableType]:
-    table = _table("By task family", "rows", "acc", "95 % CI", "F1", "95 % CI")
+    columns = ("rows", "acc", "95 % CI", "F1", "95 % CI")
+    random = any(group.chance is not None for group in report.families)
+    table = _table("By task family", *columns, *(("random",) if random else ()))
     for group in report.families:
-        table.add_row(_label(group.name), _rows(group), *words.scores(group))
+        chance = (words.share(group.chance),) if random else ()
+        table.add_row(_label(group.name), _rows(group), *words.scores(group), *chance)
     yield Text()
     yield table
 
@@ -234,9 +239,11 @@ def _provenance(report: ReportData) -> Iterator[RenderableType]:
 def _conventions(report: ReportData) -> Iterator[RenderableType]:
     yield Text("\nHow it is counted", style="bold")
     yield Text(line(report.convention))
+    resampled = f"{words.percent(report.level)} {words.resampled(report.overall)} bootstrap"
+    wilson = " All rows alike give it no width; Wilson's interval keeps one."
     yield Text(
-        f"CI: {words.percent(report.level)} row bootstrap, {words.count(report.resamples)} resamples. "
-        "All rows alike give it no width; Wilson's interval keeps one."
+        f"CI: {resampled}, {words.count(report.resamples)} resamples."
+        + (wilson if report.overall.clusters is None else "")
     )
 
 

@@ -62,6 +62,17 @@ def scores(group: Group) -> tuple[str, str, str, str]:
     )
 
 
+def baseline(group: Group) -> str:
+    """What picking options at random would score, and over which rows where not over all."""
+    over = "" if group.chance_rows == group.n else f", over {rows(group.chance_rows)} with options"
+    return f"{share(group.chance)}   picking options at random{over}"
+
+
+def resampled(group: Group) -> str:
+    """By what the intervals of the headline and the families were resampled."""
+    return "row" if group.clusters is None else "cluster (by row in the tables after the families)"
+
+
 def money(usd: float) -> str:
     """US dollars with two digits that say something, also below a cent."""
     if usd == 0 or usd >= 0.1:

@@ -10,16 +10,19 @@ from mmbu_async.stats.bootstrap import (
     percentile_interval,
     resample_counts,
 )
+from mmbu_async.stats.clusters import ClusterSums, cluster_headline
 from mmbu_async.stats.f1 import micro_f1, micro_f1_each
 from mmbu_async.stats.intervals import Interval, wilson
 
 __all__ = [
     "LEVEL",
     "RESAMPLES",
+    "ClusterSums",
     "Estimate",
     "Headline",
     "Interval",
     "Pattern",
+    "cluster_headline",
     "headline",
     "micro_f1",
     "micro_f1_each",

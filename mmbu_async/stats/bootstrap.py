@@ -64,8 +64,8 @@ def headline(
     n = int(observed.sum())
     drawn = resample_counts(observed, rng, resamples) @ outcome
     return Headline(
-        accuracy=_estimate(right / n, drawn[:, 3] / n, level),
-        f1=_estimate(micro_f1(tp, fp, fn), micro_f1_each(*drawn[:, :3].T), level),
+        accuracy=estimate(right / n, drawn[:, 3] / n, level),
+        f1=estimate(micro_f1(tp, fp, fn), micro_f1_each(*drawn[:, :3].T), level),
     )
 
 
@@ -88,7 +88,8 @@ def percentile_interval(values: NDArray[np.float64], level: float = LEVEL) -> In
     return Interval(low=float(low), high=float(high))
 
 
-def _estimate(value: float | None, resampled: NDArray[np.float64], level: float) -> Estimate:
+def estimate(value: float | None, resampled: NDArray[np.float64], level: float) -> Estimate:
+    """A figure with the interval of its resampled values; without either where it has none."""
     if value is None:
         return Estimate()
     interval = percentile_interval(resampled, level)
