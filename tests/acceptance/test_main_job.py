@@ -161,20 +161,6 @@ def test_one_signal_drains(tmp_path: Path, name: str) -> None:
         assert calls(server, "model") == 33
 
 
-def test_a_second_signal_aborts(tmp_path: Path) -> None:
-    with simulator(tmp_path / "log.jsonl", "--latency", "0.05", "--fault", "timeout@model=1.0") as server:
-        flags = arguments(server, tmp_path / "s.sqlite", "--no-preflight")
-        process = start("run", "mmbu-public", *flags, "--log-file", str(tmp_path / "run.log"))
-        log = tmp_path / "run.log"
-        assert wait_until(lambda: (tmp_path / "s.sqlite-wal").exists(), process)
-        process.send_signal(signal.SIGINT)
-        assert wait_until(lambda: log.exists() and "once more to abort" in log.read_text(), process)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
-
-
 def test_money_cap(server: Simulated, tmp_path: Path) -> None:
     store = tmp_path / "s.sqlite"
     prices = [
