@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar, cast
 
 import aiosqlite
+import orjson
 
 from mmbu_async.errors import StoreError, StoreFullError, StoreLockedError
 from mmbu_async.store import migrations
@@ -144,11 +145,17 @@ class AsyncConnection(aiosqlite.Connection):
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours."""
+    """Turn SQLite's errors into ours, and those of values that no store holds: SQLite does not notice damage
+    inside of texts."""
     try:
         yield
     except sqlite3.Error as error:
         raise named(error, path) from error
+    except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
+        raise StoreError(
+            f"{path}: holds a value that cannot be read ({error}): the file is damaged or was changed by "
+            "hand; go on with an earlier copy."
+        ) from error
 
 
 def named(error: sqlite3.Error, path: Path) -> StoreError:

@@ -86,6 +86,19 @@ def test_a_file_that_is_no_store_of_ours_is_left_alone(
     assert before == (path.read_bytes() if path.is_file() else b"")
 
 
+@pytest.mark.parametrize("value", ["'{\"model\": '", "CAST(x'7be87d' AS TEXT)"])
+def test_damage_inside_of_a_text_is_a_named_error(kit: StoreKit, value: str) -> None:
+    """SQLite keeps no checksums: it gives back whatever stands there."""
+    with Store.open(kit.path) as store:
+        kit.begin(store)
+    with closing(sqlite3.connect(kit.path)) as connection:
+        connection.execute(f"UPDATE run SET config = {value}")  # noqa: S608 - constants
+        connection.commit()
+    with Store.open(kit.path) as store, pytest.raises(StoreError) as caught:
+        store.run("night")
+    assert str(kit.path) in str(caught.value)
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"the folder .*nowhere does not exist; make it first"):
         Store.open(tmp_path / "nowhere" / "mmbu.sqlite")
