@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from string import ascii_uppercase
 
 from mmbu_async.model import (
     Answer,
@@ -121,7 +122,15 @@ def _right_place(sample: Sample) -> int | None:
         ]
     else:
         same = [place for place, option in enumerate(sample.options) if _plain(option) in answers]
+    if not same and _is_closed(sample):
+        # A closed row may name its answer by letter.
+        letter = sample.answer.strip().rstrip(".)").upper()
+        same = [place for place in range(len(sample.options)) if ascii_uppercase[place] == letter]
     return same[0] if len(same) == 1 and len(sample.options) > 1 else None
+
+
+def _is_closed(sample: Sample) -> bool:
+    return str(sample.fields.get("VQA_type") or "").strip().lower().startswith("closed")
 
 
 def _plain(text: str) -> str:

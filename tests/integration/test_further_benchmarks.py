@@ -246,6 +246,39 @@ async def test_closed_mmbu_from_the_public_split(tmp_path: Path) -> None:
         assert sum(row.sample.id.startswith("mini-class-ihc@") for row in circular) == 4
 
 
+@pytest.mark.parametrize(("answer", "letter"), [("b", "B"), ("B)", "B"), ("nevus", "B"), ("melanoma", "A")])
+def test_a_closed_row_may_name_its_answer_by_letter(answer: str, letter: str) -> None:
+    fields = {
+        "unique_id": "u",
+        "question": "Which?",
+        "task": "classification | skin",
+        "VQA_type": "closed",
+        "options": "['A) melanoma', 'B) nevus']",
+        "answer": answer,
+    }
+    (sample,) = tasks.load("mmbu-closed").samples(
+        RawRow(position=0, fields=fields, images=(), where="line 1")
+    )
+    assert (sample.answer, sample.options) == (letter, ("melanoma", "nevus"))
+    open_row = {**fields, "VQA_type": "open", "answer": "wart"}
+    assert not tasks.load("mmbu-closed").samples(
+        RawRow(position=0, fields=open_row, images=(), where="line 1")
+    )
+
+
+def test_entities_and_line_ends_in_options_are_kept_as_they_are() -> None:
+    fields = {
+        "index": 1,
+        "Question": "pH &lt; 7?",
+        "Answer_label": "A",
+        **{f"Choice {letter}": f" {letter}:x &amp; y\n{letter} " for letter in "ABCD"},
+    }
+    benchmark = tasks.load("pmc-vqa")
+    (sample,) = benchmark.samples(RawRow(position=0, fields=fields, images=(), where="line 2"))
+    assert sample.options[0] == "x &amp; y\nA"
+    assert "pH &lt; 7?\n\nA) x &amp; y\nA\nB) x" in benchmark.prompt(sample).text
+
+
 def test_data_check_says_what_was_found(tmp_path: Path) -> None:
     built(tmp_path, pmc_vqa)
     found = api.check_data("pmc-vqa", str(tmp_path / "data"))
