@@ -10,7 +10,9 @@ from mmbu_async.report import words
 from mmbu_async.report.companions import Companions
 from mmbu_async.report.groups import Counts, Figures, Tally
 from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts
+from mmbu_async.report.official import Official
 from mmbu_async.report.provenance import provenance, selection
+from mmbu_async.report.rotations import Rotations
 from mmbu_async.stats import LEVEL, RESAMPLES, Pattern
 from mmbu_async.store import Outcome, RunRecord, RunTotals, SessionRecord, Store
 
@@ -49,6 +51,8 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         ),
         attributes=census.tally.attributes(figures),
         detection=census.boxes.figures(figures) if census.boxes.rows else None,
+        circular=census.rotations.circular(figures, complete=complete),
+        official=census.official.lines(),
         failure_kinds=dict(census.failures.most_common()),
         model_spend=totals.infer,
         judge_spend=totals.judge,
@@ -105,6 +109,8 @@ class Census:
         self.tally = Tally()
         self.boxes = Boxes()
         self.companions = Companions()
+        self.rotations = Rotations()
+        self.official = Official()
         self.failures: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
         self.replies = 0
@@ -128,6 +134,7 @@ class Census:
                     self.boxes.add(score.detail)
                 if score.detail:
                     self.companions.add(row.family, pattern, score.detail)
+                    self.rotations.add(pattern, score.detail)
             self._untagged += row.how == UNTAGGED
             self._empty += not row.answered
             if pattern is not None and score.detail.get("guess"):
@@ -136,6 +143,7 @@ class Census:
         self._status[row.status] += 1
         if row.status is not Status.UNGRADED:
             self.tally.add(row.family, row.strata, pattern)
+            self.official.add(row.strata, pattern)
         self._scaled += row.image_scale != 1
         if row.finish is not None:
             self.replies += 1

@@ -28,9 +28,14 @@ class Clusters:
 
     def add(self, cluster: str, pattern: Pattern) -> None:
         """One more row of the cluster. Equal sums are kept once."""
-        sums = added(self._sums.get(cluster, NOTHING), pattern)
-        self._sums[cluster] = self._same.setdefault(sums, sums)
+        self.merge(cluster, added(NOTHING, pattern))
         self._rows[pattern] += 1
+
+    def merge(self, cluster: str, sums: ClusterSums) -> None:
+        """Several rows of the cluster at once."""
+        known = self._sums.get(cluster, NOTHING)
+        merged = ClusterSums._make(one + other for one, other in zip(known, sums, strict=True))
+        self._sums[cluster] = self._same.setdefault(merged, merged)
 
     def counts(self, rows: Counts | None = None) -> Counter[ClusterSums]:
         """How many clusters have which sums. Those of `rows` that were in no cluster are one each."""

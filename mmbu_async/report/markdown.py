@@ -8,6 +8,7 @@ from mmbu_async.report import words
 from mmbu_async.report.groups import SMALL, Group
 from mmbu_async.report.model import Party, ReportData
 from mmbu_async.report.plain import markdown as safe
+from mmbu_async.report.sections import Section, sections
 from mmbu_async.store.records import CallTotals
 
 SCORE_COLUMNS = ("rows", "right", "open", "accuracy", "95 % CI", "Wilson", "micro-F1", "95 % CI")
@@ -19,6 +20,7 @@ def to_markdown(report: ReportData) -> str:
         _opening(report),
         _scores(report),
         _detection(report),
+        *(_section(section) for section in sections(report)),
         _strata(report),
         _rows(report),
         _spending(report),
@@ -95,6 +97,12 @@ def _detection(report: ReportData) -> str:
             ),
         )
     )
+
+
+def _section(section: Section) -> str:
+    rows = [(safe(name or "(blank)"), *cells) for name, *cells in section.rows]
+    note = f"\n{safe(section.note)}\n" if section.note else ""
+    return f"## {section.title}\n\n" + _table(("", *section.columns), rows) + note
 
 
 def _strata(report: ReportData) -> str:

@@ -80,6 +80,37 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Circular:
+    """Rows that were asked once for every rotation of their options."""
+
+    rows: int
+    """Rows with all their rotations scored."""
+    right: int
+    """Those that were right in every rotation."""
+    partial: int
+    """Rows without a score for some rotation, which was not selected or is open: in no figure here."""
+    accuracy: Estimate
+    """right / rows; without a value while the run has open rows."""
+    rotations: int
+    rotations_right: int
+    mean: Estimate
+    """rotations_right / rotations: what these rows score without circular evaluation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficialLine:
+    """A line of MMMU's own table."""
+
+    name: str
+    level: int
+    """0: all rows; 1: a discipline; 2: a subject of the discipline above it."""
+    n: int
+    right: int
+    accuracy: float | None
+    """None while one of its rows is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
     """Time spent on the run."""
 
@@ -148,6 +179,10 @@ class ReportData:
     attributes: tuple[Attribute, ...]
     detection: Detection | None
     """None where no row is scored by boxes."""
+    circular: Circular | None
+    """None where options were not rotated."""
+    official: tuple[OfficialLine, ...]
+    """Empty where rows have no discipline and subject."""
     failure_kinds: Mapping[str, int]
     """Rows that failed, by the kind of their last attempt."""
     model_spend: CallTotals

@@ -13,6 +13,7 @@ from mmbu_async.report import words
 from mmbu_async.report.groups import SMALL, Attribute, Group
 from mmbu_async.report.model import Detection, Party, ReportData
 from mmbu_async.report.plain import line
+from mmbu_async.report.sections import Section, sections
 from mmbu_async.store.records import CallTotals
 
 WIDEST = 100
@@ -50,6 +51,8 @@ def _breakdown(report: ReportData, most: int | None) -> Iterator[RenderableType]
         yield from _families(report)
     if report.detection is not None:
         yield from _detection(report.detection)
+    for section in sections(report):
+        yield from _section(section)
     yield from _strata(report, most)
     if _any_small(report):
         yield Text(f"\n* fewer than {SMALL} rows: too few to read anything into.")
@@ -106,6 +109,16 @@ def _detection(found: Detection) -> Iterator[RenderableType]:
             ),
         ),
     )
+
+
+def _section(section: Section) -> Iterator[RenderableType]:
+    table = _table(section.title, *section.columns)
+    for name, *cells in section.rows:
+        table.add_row(_label(name), *cells)
+    yield Text()
+    yield table
+    if section.note:
+        yield Text(line(section.note))
 
 
 def _strata(report: ReportData, most: int | None) -> Iterator[RenderableType]:

@@ -1,0 +1,62 @@
+"""Tables that only some benchmarks have, as plain cells: terminal and Markdown show the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mmbu_async.report import words
+from mmbu_async.report.model import Circular, OfficialLine, ReportData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A table: the first column is foreign text, the others are numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    """The header of all columns but the first, which is the title."""
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def sections(report: ReportData) -> Iterator[Section]:
+    """Those that this report has."""
+    if report.circular is not None:
+        yield _circular(report.circular)
+    if report.official:
+        yield _official(report.official)
+
+
+def _circular(found: Circular) -> Section:
+    def line(name: str, n: int, right: int, *figures: str) -> tuple[str, ...]:
+        return (name, words.count(n), words.count(right), *figures)
+
+    accuracy = (words.share(found.accuracy.value), words.interval(found.accuracy))
+    mean = (words.share(found.mean.value), words.interval(found.mean))
+    notes = []
+    if found.accuracy.value is None and found.rows:
+        notes.append("Accuracies are known when no row is open.")
+    if found.partial:
+        notes.append(f"{words.rows(found.partial)} without all rotations scored left out.")
+    return Section(
+        title="Circular evaluation",
+        columns=("rows", "right", "acc", "95 % CI"),
+        rows=(
+            line("rows right in all rotations", found.rows, found.right, *accuracy),
+            line("their rotations, plain mean", found.rotations, found.rotations_right, *mean),
+        ),
+        note=" ".join(notes),
+    )
+
+
+def _official(lines: tuple[OfficialLine, ...]) -> Section:
+    note = (
+        "" if all(line.accuracy is not None for line in lines) else "Lines with open rows have no accuracy."
+    )
+    return Section(
+        title="MMMU's table",
+        columns=("num", "acc"),
+        rows=tuple((line.name, words.count(line.n), words.share(line.accuracy)) for line in lines),
+        note=note,
+    )
