@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from mmbu_async.model import Finish, Status
 from mmbu_async.report import words
 from mmbu_async.report.companions import Companions
+from mmbu_async.report.contrast import contrast
 from mmbu_async.report.groups import Counts, Figures, Tally
 from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts
 from mmbu_async.report.official import Official
@@ -53,6 +54,7 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         detection=census.boxes.figures(figures) if census.boxes.rows else None,
         circular=census.rotations.circular(figures, complete=complete),
         official=census.official.lines(),
+        contrast=contrast(store, run, seed=seed) if complete else None,
         failure_kinds=dict(census.failures.most_common()),
         model_spend=totals.infer,
         judge_spend=totals.judge,

@@ -111,6 +111,31 @@ class OfficialLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """Micro-F1 in MMBU's closed format beside the open one, over the same rows."""
+
+    name: str
+    n: int
+    """Rows that both runs have."""
+    open_f1: float | None
+    closed_f1: float | None
+    difference: Estimate
+    """Closed - open, with a paired interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """Two runs of one model, in MMBU's open and closed format."""
+
+    open_run: str
+    closed_run: str
+    differing: tuple[str, ...]
+    """Settings in which the two runs are not alike."""
+    overall: Delta
+    families: tuple[Delta, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
     """Time spent on the run."""
 
@@ -183,6 +208,8 @@ class ReportData:
     """None where options were not rotated."""
     official: tuple[OfficialLine, ...]
     """Empty where rows have no discipline and subject."""
+    contrast: Contrast | None
+    """None unless this run and one in MMBU's other format are complete and share rows."""
     failure_kinds: Mapping[str, int]
     """Rows that failed, by the kind of their last attempt."""
     model_spend: CallTotals

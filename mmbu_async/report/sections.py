@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mmbu_async.report import words
-from mmbu_async.report.model import Circular, OfficialLine, ReportData
+from mmbu_async.report.model import Circular, Contrast, OfficialLine, ReportData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,8 @@ def sections(report: ReportData) -> Iterator[Section]:
         yield _circular(report.circular)
     if report.official:
         yield _official(report.official)
+    if report.contrast is not None:
+        yield _contrast(report.contrast)
 
 
 def _circular(found: Circular) -> Section:
@@ -58,5 +60,30 @@ def _official(lines: tuple[OfficialLine, ...]) -> Section:
         title="MMMU's table",
         columns=("num", "acc"),
         rows=tuple((line.name, words.count(line.n), words.share(line.accuracy)) for line in lines),
+        note=note,
+    )
+
+
+def _contrast(found: Contrast) -> Section:
+    note = (
+        f"Micro-F1 of run {found.closed_run} (closed) minus that of run {found.open_run} (open), over the "
+        "rows that both have; the interval is paired by row."
+    )
+    if found.differing:
+        note += f" The runs also differ in {', '.join(found.differing)}."
+    return Section(
+        title="Δ closed \u2212 open",
+        columns=("rows", "closed F1", "open F1", "Δ", "95 % CI of Δ"),
+        rows=tuple(
+            (
+                delta.name,
+                words.count(delta.n),
+                words.share(delta.closed_f1),
+                words.share(delta.open_f1),
+                words.signed(delta.difference.value),
+                words.difference(delta.difference),
+            )
+            for delta in (found.overall, *found.families)
+        ),
         note=note,
     )

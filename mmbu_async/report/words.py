@@ -43,6 +43,16 @@ def interval(found: Estimate | Interval | None) -> str:
     return NONE if found is None else span(found.low, found.high)
 
 
+def signed(value: float | None) -> str:
+    """A difference; its sign is shown also where it is positive."""
+    return NONE if value is None else f"{value:+.3f}".replace("-", "\u2212")
+
+
+def difference(found: Estimate) -> str:
+    """The interval of a difference; a dash between signed numbers would be read as one more sign."""
+    return NONE if found.low is None or found.high is None else f"{signed(found.low)} to {signed(found.high)}"
+
+
 def scores(group: Group) -> tuple[str, str, str, str]:
     """Accuracy, its interval, F1, its interval. While rows are open: from the worst to the best case."""
     if group.score is not None:

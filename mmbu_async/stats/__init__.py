@@ -13,11 +13,13 @@ from mmbu_async.stats.bootstrap import (
 from mmbu_async.stats.clusters import ClusterSums, cluster_headline
 from mmbu_async.stats.f1 import micro_f1, micro_f1_each
 from mmbu_async.stats.intervals import Interval, wilson
+from mmbu_async.stats.paired import Difference, paired_f1
 
 __all__ = [
     "LEVEL",
     "RESAMPLES",
     "ClusterSums",
+    "Difference",
     "Estimate",
     "Headline",
     "Interval",
@@ -26,6 +28,7 @@ __all__ = [
     "headline",
     "micro_f1",
     "micro_f1_each",
+    "paired_f1",
     "percentile_interval",
     "resample_counts",
     "wilson",

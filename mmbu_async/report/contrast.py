@@ -1,0 +1,100 @@
+"""Δ closed - open: what a model gains when MMBU's options are shown to it, over the rows of both runs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from mmbu_async.model import Status
+from mmbu_async.report.model import Contrast, Delta
+from mmbu_async.stats import Pattern, paired_f1
+from mmbu_async.store import RowRecord, RunRecord, Store
+
+OPEN = "mmbu-public"
+CLOSED = "mmbu-closed"
+COUNTERPART = {OPEN: CLOSED, CLOSED: OPEN}
+SAME = ("endpoint", "max_tokens", "temperature", "seed", "params")
+"""Settings that change answers: where they differ between the runs, the difference is theirs too."""
+
+Pairs = Counter[tuple[Pattern, Pattern]]
+
+
+def contrast(store: Store, run: RunRecord, *, seed: int) -> Contrast | None:
+    """The run beside the latest complete one of the same model in the other format.
+
+    None where there is no such run, or it has no row in common. `run` itself must be complete.
+    """
+    other = _counterpart(store, run)
+    if other is None:
+        return None
+    opened, closed = (run, other) if run.benchmark == OPEN else (other, run)
+    families: defaultdict[str, Pairs] = defaultdict(Counter)
+    for one, two in _in_both(store.rows(opened.id), store.rows(closed.id)):
+        pair = (_pattern(one), _pattern(two))
+        families[one.family][pair] += 1
+    if not families:
+        return None
+    total: Pairs = Counter()
+    for pairs in families.values():
+        total.update(pairs)
+    named = sorted(families.items(), key=lambda item: (-item[1].total(), item[0]))
+    return Contrast(
+        open_run=opened.name,
+        closed_run=closed.name,
+        differing=tuple(name for name in SAME if opened.identity.get(name) != closed.identity.get(name)),
+        overall=_delta("all rows in both", total, seed),
+        families=tuple(_delta(name, pairs, seed) for name, pairs in named),
+    )
+
+
+def _counterpart(store: Store, run: RunRecord) -> RunRecord | None:
+    wanted = COUNTERPART.get(run.benchmark)
+    if wanted is None:
+        return None
+    for other in reversed(store.runs()):
+        if (other.benchmark, other.model) == (wanted, run.model) and _complete(store, other):
+            return other
+    return None
+
+
+def _complete(store: Store, run: RunRecord) -> bool:
+    """Every row has a score, and no reply or verdict came after it."""
+    counts = store.counts(run.id)
+    if not counts.selected or counts.scored != counts.selected:
+        return False
+    return not store.scores_stale(run.id, run.judge.id if run.judge else None)
+
+
+def _in_both(one: Iterable[RowRecord], two: Iterable[RowRecord]) -> Iterator[tuple[RowRecord, RowRecord]]:
+    """Rows of the same place and id, scored in both: both come in order of position, so neither is held."""
+    others = iter(two)
+    other = next(others, None)
+    for row in one:
+        while other is not None and other.sample.position < row.sample.position:
+            other = next(others, None)
+        if other is None:
+            return
+        same = (row.sample.position, row.sample.id) == (other.sample.position, other.sample.id)
+        if same and row.status is other.status is Status.SCORED:
+            yield row, other
+
+
+def _pattern(row: RowRecord) -> Pattern:
+    score = row.score
+    if score is None:
+        raise ValueError(f"Row {row.sample.id} is scored, but has no score.")
+    return Pattern(tp=score.tp, fp=score.fp, fn=score.fn, correct=bool(score.correct))
+
+
+def _delta(name: str, pairs: Pairs, seed: int) -> Delta:
+    ordered = dict(sorted(pairs.items()))
+    numbers = [
+        seed,
+        *(int(part) for pair, n in ordered.items() for pattern in pair for part in (*pattern, n)),
+    ]
+    found = paired_f1(ordered, np.random.default_rng(numbers))
+    return Delta(
+        name=name, n=pairs.total(), open_f1=found.first, closed_f1=found.second, difference=found.difference
+    )
