@@ -53,7 +53,7 @@ def _scores(report: ReportData) -> str:
     columns = ("task family", *SCORE_COLUMNS, *(("random",) if random else ()))
     text = "## Scores\n\n" + _table(columns, rows)
     if random:
-        text += f"\nRandom: {words.baseline(report.overall)}.\n"
+        text += f"\nRandom: {words.baseline(report.overall, between=', ')}.\n"
     if report.overall.open:
         text += "\nTwo numbers in place of a score: open rows all wrong, and all right.\n"
     if report.overall.n:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mmbu_async.model import Json
 from mmbu_async.report.groups import Attribute, Group
-from mmbu_async.stats import Estimate
+from mmbu_async.stats import Estimate, Interval
 from mmbu_async.store.records import CallTotals
 
 CONVENTION = (
@@ -91,6 +91,8 @@ class Circular:
     """Rows without a score for some rotation, which was not selected or is open: in no figure here."""
     accuracy: Estimate
     """right / rows; without a value while the run has open rows."""
+    wilson: Interval | None
+    """Of this accuracy; None also where rows share clusters, since it takes them as independent."""
     rotations: int
     rotations_right: int
     mean: Estimate

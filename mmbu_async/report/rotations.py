@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from mmbu_async.report.companions import NOTHING, Clusters, added
 from mmbu_async.report.groups import Figures
 from mmbu_async.report.model import Circular
-from mmbu_async.stats import ClusterSums, Estimate, Pattern
+from mmbu_async.stats import ClusterSums, Estimate, Pattern, wilson
 
 RIGHT = Pattern(tp=1, fp=0, fn=0, correct=True)
 WRONG = Pattern(tp=0, fp=1, fn=1, correct=False)
@@ -52,6 +52,7 @@ class Rotations:
             right=self._rows.right,
             partial=self._partial,
             accuracy=self._rows.accuracy(figures) if complete else Estimate(),
+            wilson=wilson(self._rows.right, self._rows.n) if complete and not self._rows.clustered else None,
             rotations=self._rotations.n,
             rotations_right=self._rotations.right,
             mean=self._rotations.accuracy(figures) if complete else Estimate(),
@@ -76,6 +77,7 @@ class Sums:
     def __init__(self) -> None:
         self.n = 0
         self.right = 0
+        self.clustered = False
         self._clusters = Clusters()
         self._alone: Counter[ClusterSums] = Counter()
 
@@ -83,6 +85,7 @@ class Sums:
         self.n += sums.n
         self.right += sums.right
         if cluster:
+            self.clustered = True
             self._clusters.merge(cluster, sums)
         else:
             self._alone[sums] += 1

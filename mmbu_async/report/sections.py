@@ -34,8 +34,12 @@ def _circular(found: Circular) -> Section:
     def line(name: str, n: int, right: int, *figures: str) -> tuple[str, ...]:
         return (name, words.count(n), words.count(right), *figures)
 
-    accuracy = (words.share(found.accuracy.value), words.interval(found.accuracy))
-    mean = (words.share(found.mean.value), words.interval(found.mean))
+    accuracy = (
+        words.share(found.accuracy.value),
+        words.interval(found.accuracy),
+        words.interval(found.wilson),
+    )
+    mean = (words.share(found.mean.value), words.interval(found.mean), words.NONE)
     notes = []
     if found.accuracy.value is None and found.rows:
         notes.append("Accuracies are known when no row is open.")
@@ -43,7 +47,7 @@ def _circular(found: Circular) -> Section:
         notes.append(f"{words.rows(found.partial)} without all rotations scored left out.")
     return Section(
         title="Circular evaluation",
-        columns=("rows", "right", "acc", "95 % CI"),
+        columns=("rows", "right", "acc", "95 % CI", "Wilson"),
         rows=(
             line("rows right in all rotations", found.rows, found.right, *accuracy),
             line("their rotations, plain mean", found.rotations, found.rotations_right, *mean),
@@ -59,7 +63,10 @@ def _official(lines: tuple[OfficialLine, ...]) -> Section:
     return Section(
         title="MMMU's table",
         columns=("num", "acc"),
-        rows=tuple((line.name, words.count(line.n), words.share(line.accuracy)) for line in lines),
+        rows=tuple(
+            ("  " * (line.level == 2) + line.name, words.count(line.n), words.share(line.accuracy))
+            for line in lines
+        ),
         note=note,
     )
 

@@ -72,10 +72,10 @@ def scores(group: Group) -> tuple[str, str, str, str]:
     )
 
 
-def baseline(group: Group) -> str:
+def baseline(group: Group, *, between: str = "   ") -> str:
     """What picking options at random would score, and over which rows where not over all."""
     over = "" if group.chance_rows == group.n else f", over {rows(group.chance_rows)} with options"
-    return f"{share(group.chance)}   picking options at random{over}"
+    return f"{share(group.chance)}{between}picking options at random{over}"
 
 
 def resampled(group: Group) -> str:

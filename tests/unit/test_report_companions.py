@@ -82,6 +82,7 @@ def test_the_random_baseline_stands_beside_accuracy(make_run: MakeRun) -> None:
     assert {group.name: group.chance for group in report.families} == {"one": 0.375, "two": 0.25}
     terminal, markdown = on_terminal(report), to_markdown(report)
     assert "Random    0.333   picking options at random\n" in terminal
+    assert "Random: 0.333, picking options at random.\n" in markdown
     assert any("one" in line and line.rstrip().endswith("0.375") for line in terminal.splitlines())
     assert any(line.startswith("| one |") and line.endswith("| 0.375 |") for line in markdown.splitlines())
     assert max(len(line) for line in terminal.splitlines()) <= 80

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from mmbu_async.report import ReportData, build_report, print_report, to_json, to_markdown
+from mmbu_async.stats import wilson
 from mmbu_async.store import RunRecord, Store
 from mmbu_async.tasks.mmmu import DISCIPLINES
 
@@ -39,6 +40,7 @@ def test_a_row_is_right_when_all_its_rotations_are(make_run: MakeRun) -> None:
     assert found is not None
     assert (found.rows, found.right, found.partial) == (4, 2, 0)
     assert found.accuracy.value == 0.5
+    assert found.wilson == wilson(2, 4)
     assert (found.rotations, found.rotations_right, found.mean.value) == (12, 9, 0.75)
     for text in (on_terminal(report), to_markdown(report)):
         said = {line.replace("|", "").strip().rpartition("rotations")[0]: line for line in text.splitlines()}
@@ -60,6 +62,7 @@ def test_intervals_take_the_rotations_of_a_row_together(make_run: MakeRun) -> No
     ]
     by_figure = build_report(*make_run(figures, name="figures")).circular
     assert by_figure is not None and by_figure.accuracy.low is not None
+    assert by_figure.wilson is None
     assert by_figure.accuracy.low < found.accuracy.low - 0.1
 
 
@@ -117,6 +120,7 @@ def test_the_official_table_counts_rows_not_subjects(make_run: MakeRun) -> None:
     ]
     terminal, markdown = on_terminal(report), to_markdown(report)
     assert any(line.split() == ["Overall-Science", "4", "0.750"] for line in terminal.splitlines())
+    assert "\n  Math  " in terminal
     assert "| Overall-Science | 4 | 0.750 |" in markdown
     assert json.loads(to_json(report))["official"][2]["accuracy"] == 0.75
 
