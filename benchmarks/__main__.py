@@ -16,7 +16,10 @@ from pathlib import Path
 
 from benchmarks.machine import REPOSITORY
 
-NAMES = ("pipeline", "checkpointing", "limits", "resume", "memory", "iou", "clients", "peers")
+NAMES = (
+    *("pipeline", "checkpointing", "limits", "resume", "memory", "iou", "masks", "zip_images"),
+    *("clients", "peers"),
+)
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

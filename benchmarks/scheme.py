@@ -143,6 +143,8 @@ def number(value: float | None) -> str:
         return "-"
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.2g}"
     digits = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1
     return f"{value:.{digits}f}"
 
