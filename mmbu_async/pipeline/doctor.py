@@ -98,7 +98,8 @@ class Doctor:
         async def keep(attempt: Attempt, final: bool) -> None:
             made.append(attempt)
 
-        once = settings.model_copy(update={"max_attempts": 1})
+        # No time for another attempt either: waiting for Retry-After uses up none.
+        once = settings.model_copy(update={"max_attempts": 1, "max_retry_time": 0.0})
         async with EndpointClient(
             once, key=key, purse=Budget(None, 0.0, lambda: None), price=price, random=Random(0)
         ) as client:
