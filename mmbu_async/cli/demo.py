@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 from mmbu_async import api
 from mmbu_async.cli import show
 from mmbu_async.config import JudgeConfig, RunConfig
+from mmbu_async.errors import ConfigError, RunChangedError
 from mmbu_async.pipeline.progress import silent
 from mmbu_async.simulator import Latency, Simulator, SimulatorConfig
 from mmbu_async.simulator.demo import draw_split
@@ -23,14 +25,26 @@ _LATENCY = Latency.parse("lognormal:0.15,0.4")
 
 
 def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
-    """Draw data, serve model and judge, run, report. A second demo in the folder goes on with the first."""
+    """Draw data, serve model and judge, run, report. A second demo in the folder goes on with the first.
+
+    Raises ConfigError where the folder cannot be written, or holds other data than this demo's.
+    """
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    data = draw_split(folder / "data", rows=rows, seed=seed)
+    data = folder / "data"
+    if not _is_free(data / "metadata.jsonl"):
+        raise ConfigError(f"{data}: holds data that are no demo's; name another folder with --folder.")
+    with show.writing(data):
+        draw_split(data, rows=rows, seed=seed)
     say(f"Drew {rows} rows in the MMBU layout: {data}")
-    result = api.run_sync(lambda: _run(folder, data, seed))
+    try:
+        result = api.run_sync(lambda: _run(folder, data, seed))
+    except RunChangedError:
+        raise ConfigError(
+            f"{folder}: holds a demo of other rows or another seed; name another folder with --folder."
+        ) from None
     report = result.report()
     show.report(report, console)
     report_file = folder / "report.md"
@@ -45,8 +59,18 @@ def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
     first = next(iter(result)).sample.id
     program = "mmbu" if shutil.which("mmbu") else sys.argv[0]
     say("Look closer:")
-    say(f"  {program} show {RUN} {first} --store {folder / 'demo.sqlite'}")
-    say(f"  {program} export {RUN} --out {folder / 'rows.csv'} --store {folder / 'demo.sqlite'}")
+    store, out = (shlex.quote(str(folder / name)) for name in ("demo.sqlite", "rows.csv"))
+    say(f"  {program} show {RUN} {first} --store {store}")
+    say(f"  {program} export {RUN} --out {out} --store {store}")
+
+
+def _is_free(metadata: Path) -> bool:
+    """Whether nothing is there, or an earlier demo."""
+    try:
+        with metadata.open("rb") as file:
+            return b'"demo-' in file.readline()
+    except OSError:
+        return True
 
 
 async def _run(folder: Path, data: Path, seed: int) -> api.RunResult:

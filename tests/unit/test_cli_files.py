@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,37 @@ def test_one_name_has_one_value(flags: list[str]) -> None:
     failed = CliRunner().invoke(app, ["run", "--model", "m", "--dry-run", *flags]).exception
     assert isinstance(failed, ConfigError)
     assert "given twice" in str(failed)
+
+
+@pytest.fixture(autouse=True)
+def _log_level() -> Iterator[None]:
+    """A demo is quiet, in its process; this one goes on."""
+    logger = logging.getLogger("mmbu_async")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
+def demo(folder: Path, *flags: str) -> BaseException | None:
+    return CliRunner().invoke(app, ["demo", "--folder", str(folder), "--rows", "5", *flags]).exception
+
+
+def test_a_demo_of_another_seed_wants_another_folder(tmp_path: Path) -> None:
+    assert demo(tmp_path) is None
+    assert demo(tmp_path) is None, "the same goes on"
+    assert "name another folder with --folder" in str(demo(tmp_path, "--seed", "1"))
+
+
+def test_a_demo_draws_over_no_other_data(tmp_path: Path) -> None:
+    metadata = tmp_path / "data" / "metadata.jsonl"
+    metadata.parent.mkdir()
+    metadata.write_text('{"unique_id": "mine"}\n', encoding="utf-8")
+    assert "no demo's" in str(demo(tmp_path))
+    assert metadata.read_text(encoding="utf-8") == '{"unique_id": "mine"}\n'
+
+
+def test_a_demo_that_cannot_be_drawn_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    failed = demo(tmp_path / "file")
+    assert isinstance(failed, ConfigError)
+    assert "cannot be written" in str(failed)
