@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import orjson
 
-from mmbu_async.model import Status
+from mmbu_async.model import Sample, Status
 from mmbu_async.report.model import Contrast, Delta
 from mmbu_async.stats import Pattern, paired_f1
 from mmbu_async.store import RowRecord, RunRecord, Store
@@ -17,6 +19,9 @@ CLOSED = "mmbu-closed"
 COUNTERPART = {OPEN: CLOSED, CLOSED: OPEN}
 SAME = ("endpoint", "max_tokens", "temperature", "seed", "params")
 """Settings that change answers: where they differ between the runs, the difference is theirs too."""
+
+SHOWN_ORDER = "shown_order"
+"""Column that a closed run adds to the dataset's own."""
 
 Pairs = Counter[tuple[Pattern, Pattern]]
 
@@ -31,9 +36,8 @@ def contrast(store: Store, run: RunRecord, *, seed: int) -> Contrast | None:
         return None
     opened, closed = (run, other) if run.benchmark == OPEN else (other, run)
     families: defaultdict[str, Pairs] = defaultdict(Counter)
-    for one, two in _in_both(store.rows(opened.id), store.rows(closed.id)):
-        pair = (_pattern(one), _pattern(two))
-        families[one.family][pair] += 1
+    for family, one, two in _in_both(store.rows(opened.id), store.rows(closed.id)):
+        families[family][one, two] += 1
     if not families:
         return None
     total: Pairs = Counter()
@@ -67,18 +71,26 @@ def _complete(store: Store, run: RunRecord) -> bool:
     return not store.scores_stale(run.id, run.judge.id if run.judge else None)
 
 
-def _in_both(one: Iterable[RowRecord], two: Iterable[RowRecord]) -> Iterator[tuple[RowRecord, RowRecord]]:
-    """Rows of the same place and id, scored in both: both come in order of position, so neither is held."""
-    others = iter(two)
-    other = next(others, None)
-    for row in one:
-        while other is not None and other.sample.position < row.sample.position:
-            other = next(others, None)
-        if other is None:
-            return
-        same = (row.sample.position, row.sample.id) == (other.sample.position, other.sample.id)
-        if same and row.status is other.status is Status.SCORED:
-            yield row, other
+def _in_both(
+    opened: Iterable[RowRecord], closed: Iterable[RowRecord]
+) -> Iterator[tuple[str, Pattern, Pattern]]:
+    """Family and both outcomes of each row that is scored in both.
+
+    Rows are told by their content, not by their place: those whose answer is no option are in no closed run,
+    and all behind them stand elsewhere. Memory holds a mark and a pattern for each closed row.
+    """
+    outcomes = {_mark(row.sample): _pattern(row) for row in closed if row.status is Status.SCORED}
+    for row in opened:
+        if row.status is Status.SCORED and (other := outcomes.get(_mark(row.sample))) is not None:
+            yield row.family, _pattern(row), other
+
+
+def _mark(sample: Sample) -> bytes:
+    """The same for a row of the dataset in whatever form it is asked."""
+    columns = {name: value for name, value in sample.fields.items() if name != SHOWN_ORDER}
+    return hashlib.blake2b(
+        orjson.dumps([sample.id, columns], option=orjson.OPT_SORT_KEYS), digest_size=16
+    ).digest()
 
 
 def _pattern(row: RowRecord) -> Pattern:

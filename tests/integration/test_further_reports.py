@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,24 @@ async def test_closed_stands_beside_open_when_both_are_complete(tmp_path: Path) 
         assert "Δ closed \u2212 open" in text
         assert "The runs also differ in max" in " ".join(text.split())
     assert data["contrast"]["overall"]["n"] == len(both)
+
+
+async def test_rows_behind_one_whose_answer_is_no_option_are_compared_too(tmp_path: Path) -> None:
+    """A closed run leaves such a row out, and all that follow stand one place earlier."""
+    data = tmp_path / "data"
+    shutil.copytree(MINI, data)
+    rows = [json.loads(line) for line in (data / "metadata.jsonl").read_text().splitlines()]
+    assert rows[0]["options"]
+    rows[0]["answer"] = "none of these"
+    (data / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    async with Simulator(SimulatorConfig()) as simulator:
+        for benchmark, name in (("mmbu-public", "open"), ("mmbu-closed", "closed")):
+            await api.evaluate(config(simulator, tmp_path, benchmark, name, data=str(data)))
+    closed = [row.sample.id for row in api.rows("closed", store=tmp_path / "s.sqlite")]
+    assert rows[0]["unique_id"] not in closed
+    found = api.report("open", store=tmp_path / "s.sqlite").contrast
+    assert found is not None
+    assert found.overall.n == len(closed) > 20
 
 
 async def test_an_incomplete_counterpart_is_not_compared(tmp_path: Path) -> None:
