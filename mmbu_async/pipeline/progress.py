@@ -22,6 +22,9 @@ LINE_EVERY_S = 15.0
 TAIL_HINT_S = 30.0
 """A row under way for longer than this is named: it is what the end of a run waits for."""
 
+NAME_WIDTH = 40
+"""Columns for the run's name, before the bar and the number of rows."""
+
 log = logging.getLogger("mmbu_async.progress")
 
 
@@ -74,21 +77,26 @@ def summary(monitor: Monitor, stages: Stages, now: float) -> str:
 def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
     bar = ProgressBar(total=max(1, monitor.total), completed=monitor.total - monitor.open, width=40)
     head = Table.grid(padding=(0, 1))
-    head.add_row(Text(monitor.run, style="bold"), bar, Text(_rows(monitor)))
-    body = [Text(_speed(monitor, now)), Text(_calls(monitor, stages)), Text(_money(monitor))]
+    head.add_column(no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
+    head.add_row(Text(monitor.run, style="bold"), bar, Text(_finished(monitor), no_wrap=True))
+    speed = "; ".join((_speed(monitor, now), *_losses(monitor)))
+    body = [Text(speed), Text(_calls(monitor, stages)), Text(_money(monitor))]
     if hint := _tail(monitor, now):
         body.append(Text(hint, style="yellow"))
     return Group(head, *body)
 
 
 def _rows(monitor: Monitor) -> str:
-    finished = monitor.done_before + monitor.done
-    parts = [f"{finished:,}/{monitor.total:,} rows"]
-    if monitor.failed:
-        parts.append(f"{monitor.failed:,} failed")
-    if monitor.unjudged:
-        parts.append(f"{monitor.unjudged:,} unjudged")
-    return ", ".join(parts)
+    return ", ".join((_finished(monitor), *_losses(monitor)))
+
+
+def _finished(monitor: Monitor) -> str:
+    return f"{monitor.done_before + monitor.done:,}/{monitor.total:,} rows"
+
+
+def _losses(monitor: Monitor) -> list[str]:
+    counts = ((monitor.failed, "failed"), (monitor.unjudged, "unjudged"))
+    return [f"{number:,} {what}" for number, what in counts if number]
 
 
 def _speed(monitor: Monitor, now: float) -> str:

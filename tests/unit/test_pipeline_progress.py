@@ -1,0 +1,42 @@
+"""The live panel: within 80 columns, whatever the run is called and whatever went wrong."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+from typing import Any
+
+from rich.console import Console
+
+from mmbu_async.pipeline.monitor import Monitor
+from mmbu_async.pipeline.progress import _panel, summary
+
+
+def stages() -> Any:
+    """What the panel reads of the running parts."""
+    state = SimpleNamespace(in_flight=16, cap=64)
+    client = SimpleNamespace(gate=SimpleNamespace(concurrency=SimpleNamespace(state=state)))
+    return SimpleNamespace(infer=SimpleNamespace(client=client), judge=SimpleNamespace(client=client))
+
+
+def monitor(**changes: Any) -> Monitor:
+    busy: dict[str, Any] = {"total": 3147, "done_before": 1000, "done": 200, "failed": 123, "unjudged": 45}
+    return Monitor(run="mmbu-public-a-very-long-name-of-a-model-v2", started=0.0, **busy | changes)
+
+
+def test_the_panel_keeps_its_lines_whole() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(_panel(monitor(), stages(), 100.0))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("mmbu-public-a-very-long-name")
+    assert lines[0].rstrip().endswith("1,200/3,147 rows")
+    assert lines[1].rstrip().endswith("123 failed; 45 unjudged")
+
+
+def test_the_log_line_says_the_same() -> None:
+    line = summary(monitor(), stages(), 100.0)
+    assert line.startswith("1,200/3,147 rows, 123 failed, 45 unjudged | 3.2 rows/s, 1 min 40 s so far, ETA ")
+    done = summary(monitor(done=2147, failed=0, unjudged=0), stages(), 100.0)
+    assert done.startswith("3,147/3,147 rows | 21.5 rows/s, 1 min 40 s so far | ")
