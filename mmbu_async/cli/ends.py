@@ -42,7 +42,11 @@ def screen() -> Console:
 
 
 def complain(text: str) -> None:
-    Console(stderr=True).print(f"error: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+    """An error, in which the words of others (an endpoint's, a file name's) steer no terminal."""
+    from mmbu_async.report import plain
+
+    said = f"error: {plain.block(text)}"
+    Console(stderr=True).print(said, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def is_abort(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ import orjson
 from rich.console import Console
 
 from mmbu_async.errors import ConfigError
+from mmbu_async.report.plain import block, line
 
 RUN: ContextVar[str] = ContextVar("run", default="")
 """Name of the run that the current task works on; tasks inherit it."""
@@ -42,13 +43,15 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """Time, level, message, and the ids in brackets."""
+    """Time, level, message, and the ids in brackets: one line, in which neither an endpoint's words nor a
+    row's id steer the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
         ids = " ".join(f"{name}={value}" for name, value in ids_of(record).items())
-        text = f"{moment} {record.levelname.lower():7} {record.getMessage()}" + (f" [{ids}]" if ids else "")
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        said = line(record.getMessage() + (f" [{ids}]" if ids else ""))
+        text = f"{moment} {record.levelname.lower():7} {said}"
+        return f"{text}\n{block(self.formatException(record.exc_info))}" if record.exc_info else text
 
 
 class ThroughConsole(logging.Handler):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from mmbu_async.cli.ends import complain
 from mmbu_async.cli.main import app
 from mmbu_async.errors import ConfigError
 
@@ -27,6 +28,11 @@ def test_one_name_has_one_value(flags: list[str]) -> None:
     failed = CliRunner().invoke(app, ["run", "--model", "m", "--dry-run", *flags]).exception
     assert isinstance(failed, ConfigError)
     assert "given twice" in str(failed)
+
+
+def test_the_words_of_others_in_an_error_steer_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    complain("refused (\x1b[2J\x07\u202egnp)")
+    assert capsys.readouterr().err == "error: refused (\\x1b[2J\\x07\\u202egnp)\n"
 
 
 @pytest.fixture(autouse=True)

@@ -48,6 +48,13 @@ def test_a_plain_line() -> None:
     assert PlainLines().format(record("hello")).endswith(" warning hello")
 
 
+def test_the_words_of_others_steer_no_terminal() -> None:
+    evil = "\x1b[2J\x07\u202egnp\nline"
+    said = PlainLines().format(record(f"no reply: {evil}", row=evil))
+    assert said.count(r"\x1b[2J\x07\u202egnp\nline") == 2
+    assert not any(letter in said for letter in "\x1b\x07\u202e\n")
+
+
 def test_a_json_line() -> None:
     RUN.set("night")
     line = JsonLines().format(record('no "reply"\nat all', row="r-1", kind="timeout"))
