@@ -7,11 +7,9 @@ Protocol: the dataset card of mmbu/mmbu-public.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import resources
 
 from mmbu_async.errors import RowError
 from mmbu_async.model import (
@@ -32,6 +30,7 @@ from mmbu_async.scoring.boxes import read_boxes
 from mmbu_async.scoring.options import read_list, read_options, without_letters
 from mmbu_async.tasks.fields import canonical_fields, undecodable
 from mmbu_async.tasks.mmbu_scores import score_detections, score_judged
+from mmbu_async.tasks.texts import hashes, prompt_text
 
 OBJECT_DETECTION = "object_detection"
 MULTI_LABEL = "multi_label"
@@ -110,8 +109,7 @@ class MmbuPublic:
     @classmethod
     def with_prompts(cls) -> MmbuPublic:
         """The benchmark with the texts that the package carries."""
-        folder = resources.files("mmbu_async.tasks") / "prompts"
-        return cls({name: (folder / f"mmbu_{name}.txt").read_bytes().decode() for name in PROMPT_SHA256})
+        return cls({name: prompt_text(f"mmbu_{name}") for name in PROMPT_SHA256})
 
     def samples(self, raw: RawRow) -> Sequence[Sample]:
         return (replace(self.sample(raw.fields, raw.position), images=raw.images),)
@@ -157,7 +155,7 @@ class MmbuPublic:
         )
 
     def prompt_hashes(self) -> Mapping[str, str]:
-        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in self._prompts.items()}
+        return hashes(self._prompts)
 
     def read(self, sample: Sample, completion: Completion) -> Answer:
         return committed_answer(completion.text)
