@@ -30,7 +30,9 @@ class Simulated:
         """Finished requests, as the simulator itself saw them."""
         if not self.log.exists():
             return []
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        # The simulator may be in the middle of a line: what counts is what has its line end.
+        whole, _, _ = self.log.read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.split("\n") if line]
 
     def flags(self, endpoint: str = "openai") -> list[str]:
         """What points model and judge to it."""
