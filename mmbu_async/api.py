@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -42,7 +42,7 @@ from mmbu_async.pipeline.working import Work, Worker
 from mmbu_async.report import ReportData, build_report, write_submission
 from mmbu_async.report import export as write_export
 from mmbu_async.sources import samples
-from mmbu_async.store import RowDetail, RowRecord, RunCounts, RunRecord, RunTotals, Store
+from mmbu_async.store import Replaced, RowDetail, RowRecord, RunCounts, RunRecord, RunTotals, Store
 from mmbu_async.version import VERSION
 
 T = TypeVar("T")
@@ -164,19 +164,16 @@ class Rescored:
 
     rows: int
     changed: tuple[str, ...]
-    """Ids of rows whose score is another one now."""
+    """Ids of rows whose answer or score is another one now; a row's first score is no change."""
 
 
 def rescore(run: str, *, store: Path = Path("mmbu.sqlite")) -> Rescored:
-    """Read and score every stored reply anew; buys nothing."""
+    """Read and score every stored reply anew; buys nothing. Reports then tell which rows changed."""
     with open_existing(store) as opened:
         found = opened.run(run)
-        before = {row.sample.id: _outcome(row) for row in opened.rows(found.id)}
-        count = _score(opened, found, rules_of(config_of(found, store)), only_stale=False)
-        changed = tuple(
-            row.sample.id for row in opened.rows(found.id) if before.get(row.sample.id) != _outcome(row)
-        )
-        return Rescored(rows=count, changed=changed)
+        done = _score(opened, found, rules_of(config_of(found, store)), only_stale=False)
+        changed = () if done.rescore is None else opened.score_changes(done.rescore)
+        return Rescored(rows=done.rows, changed=tuple(change.row_id for change in changed))
 
 
 def report(run: str, *, store: Path = Path("mmbu.sqlite")) -> ReportData:
@@ -400,7 +397,7 @@ def _bring_up_to_date(store: Store, run: RunRecord, path: Path) -> None:
         _score(store, run, rules_of(config_of(run, path)), only_stale=True)
 
 
-def _score(store: Store, run: RunRecord, rules: Rules, *, only_stale: bool) -> int:
+def _score(store: Store, run: RunRecord, rules: Rules, *, only_stale: bool) -> Replaced:
     return score_run(
         store,
         run,
@@ -410,10 +407,6 @@ def _score(store: Store, run: RunRecord, rules: Rules, *, only_stale: bool) -> i
         only_stale=only_stale,
         package_version=VERSION,
     )
-
-
-def _outcome(row: RowRecord) -> object:
-    return (row.answer, replace(row.score, detail={}) if row.score is not None else None)
 
 
 def _first_row(bench: Bench) -> Sample:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from mmbu_async.model import Answer, Benchmark, JudgeItem, Prompt, Score, ScoreItem, Verdict
-from mmbu_async.store import RunRecord, ScoreInput, Store
+from mmbu_async.store import Replaced, RunRecord, ScoreInput, Store
 
 CHUNK = 256
 """Rows scored at once. They are in memory together, up to 10 KB each; the IoU kernel needs no more than some
@@ -32,8 +32,8 @@ def score_run(
     judge_id: int | None,
     only_stale: bool,
     package_version: str,
-) -> int:
-    """Write the score of each row that has a reply; returns how many were written. Nothing is bought.
+) -> Replaced:
+    """Write the score of each row that has a reply. Nothing is bought.
 
     A verdict counts only where it answers the prompt that today's reading of the reply would ask; else the
     row is unjudged until a rejudge.

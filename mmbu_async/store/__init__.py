@@ -4,6 +4,7 @@
 """
 
 from mmbu_async.store.calls import CallRecord, LeaseBeat, VerdictRecord
+from mmbu_async.store.changes import Cause, Rescore, ScoreChange
 from mmbu_async.store.lease import LeaseOwner
 from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.reader import Reader, RowToJudge
@@ -19,25 +20,29 @@ from mmbu_async.store.records import (
     Unpriced,
 )
 from mmbu_async.store.rows import RowDetail, RowRecord, StoredCall
-from mmbu_async.store.scores import ScoreInput
+from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.store import Store
 from mmbu_async.store.writer import Writer
 
 __all__ = [
     "CallRecord",
     "CallTotals",
+    "Cause",
     "DatasetRecord",
     "JudgeRecord",
     "LeaseBeat",
     "LeaseOwner",
     "Outcome",
     "Reader",
+    "Replaced",
+    "Rescore",
     "RowDetail",
     "RowRecord",
     "RowToJudge",
     "RunCounts",
     "RunRecord",
     "RunTotals",
+    "ScoreChange",
     "ScoreInput",
     "SessionRecord",
     "Store",

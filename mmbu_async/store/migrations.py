@@ -25,7 +25,36 @@ def m001_first(connection: sqlite3.Connection) -> None:
     """The first schema. Nothing to do: no store is older than it."""
 
 
-MIGRATIONS: Mapping[str, Migration] = {step.__name__: step for step in (m001_first,)}
+def m002_score_changes(connection: sqlite3.Connection) -> None:
+    """What scores were before a re-score changed them. Of re-scores before this step nothing is known."""
+    run_script(
+        connection,
+        """
+        CREATE TABLE rescore (
+            id INTEGER PRIMARY KEY,
+            run_id INTEGER NOT NULL REFERENCES run (id),
+            at REAL NOT NULL,
+            package_version TEXT NOT NULL
+        );
+        CREATE INDEX rescore_of_run ON rescore (run_id);
+        CREATE TABLE score_change (
+            rescore_id INTEGER NOT NULL REFERENCES rescore (id),
+            sample_id INTEGER NOT NULL REFERENCES sample (id),
+            cause TEXT NOT NULL,
+            answer TEXT NOT NULL,
+            how TEXT NOT NULL,
+            status TEXT NOT NULL,
+            correct INTEGER,
+            tp INTEGER NOT NULL,
+            fp INTEGER NOT NULL,
+            fn INTEGER NOT NULL,
+            PRIMARY KEY (rescore_id, sample_id)
+        ) WITHOUT ROWID;
+        """,
+    )
+
+
+MIGRATIONS: Mapping[str, Migration] = {step.__name__: step for step in (m001_first, m002_score_changes)}
 """Name -> step, in order. Only ever added to: a name that a store has noted must keep its meaning."""
 
 

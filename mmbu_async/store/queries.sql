@@ -334,6 +334,48 @@ INSERT OR REPLACE INTO score (run_id, sample_id, judge_id, verdict, prompt_sha, 
 SELECT run_id, sample_id, judge_id, verdict, prompt_sha, answer, how, status, correct, tp, fp, fn, detail
 FROM temp.new_score;
 
+-- name: changed_scores
+-- Scores that are about to be replaced by others, with the cause. Where nobody's verdict had been there yet
+-- and the answer is the same, the row had no score before, and its first one is no change.
+CREATE TEMP VIEW changed_score AS
+SELECT run_id, sample_id, cause, answer, how, status, correct, tp, fp, fn
+FROM (
+    SELECT old.*, iif(
+        old.answer = new.answer AND old.how = new.how
+            AND (old.judge_id, old.verdict, old.prompt_sha)
+                IS NOT (new.judge_id, new.verdict, new.prompt_sha),
+        'verdict', 'reading') AS cause
+    FROM temp.new_score AS new
+        JOIN main.score AS old ON old.run_id = new.run_id AND old.sample_id = new.sample_id
+    WHERE (old.answer, old.how, old.status, old.correct, old.tp, old.fp, old.fn)
+        IS NOT (new.answer, new.how, new.status, new.correct, new.tp, new.fp, new.fn)
+)
+WHERE cause = 'reading' OR status <> 'unjudged';
+
+-- name: drop_changed_scores
+DROP VIEW temp.changed_score;
+
+-- name: note_rescore
+INSERT INTO rescore (run_id, at, package_version)
+SELECT :run, :now, :version WHERE EXISTS (SELECT 1 FROM temp.changed_score);
+
+-- name: keep_changed_scores
+INSERT INTO score_change (rescore_id, sample_id, cause, answer, how, status, correct, tp, fp, fn)
+SELECT :rescore, sample_id, cause, answer, how, status, correct, tp, fp, fn FROM temp.changed_score;
+
+-- name: last_rescore
+SELECT id, at, package_version FROM rescore WHERE run_id = :run ORDER BY id DESC LIMIT 1;
+
+-- name: score_changes
+SELECT change.sample_id, row_id, change.cause, change.answer, change.how, change.status, change.correct, change.tp,
+    change.fp, change.fn, score.status, score.correct
+FROM rescore
+    JOIN score_change AS change ON change.rescore_id = rescore.id
+    JOIN sample ON sample.id = change.sample_id
+    JOIN score ON score.run_id = rescore.run_id AND score.sample_id = change.sample_id
+WHERE rescore.id = :rescore AND change.sample_id > :after
+ORDER BY change.sample_id LIMIT :n;
+
 -- name: note_scoring
 UPDATE run SET scored_at = :now, scored_version = :version WHERE id = :run;
 

@@ -154,3 +154,28 @@ CREATE TABLE score (
     detail TEXT NOT NULL,
     PRIMARY KEY (run_id, sample_id)
 ) WITHOUT ROWID;
+
+-- A re-score after which scores were not what they had been.
+CREATE TABLE rescore (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    at REAL NOT NULL,
+    package_version TEXT NOT NULL
+);
+
+CREATE INDEX rescore_of_run ON rescore (run_id);
+
+-- What a score was before a re-score changed it.
+CREATE TABLE score_change (
+    rescore_id INTEGER NOT NULL REFERENCES rescore (id),
+    sample_id INTEGER NOT NULL REFERENCES sample (id),
+    cause TEXT NOT NULL,                        -- reading: by other rules; verdict: by another word of a judge
+    answer TEXT NOT NULL,
+    how TEXT NOT NULL,
+    status TEXT NOT NULL,
+    correct INTEGER,
+    tp INTEGER NOT NULL,
+    fp INTEGER NOT NULL,
+    fn INTEGER NOT NULL,
+    PRIMARY KEY (rescore_id, sample_id)
+) WITHOUT ROWID;

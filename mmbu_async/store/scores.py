@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmbu_async.model import Answer, Completion, Sample, Score, Verdict
-from mmbu_async.store import codec
+from mmbu_async.store import changes, codec
 from mmbu_async.store.sql import query
 from mmbu_async.store.transactions import insert_page, transaction
 
@@ -30,6 +30,15 @@ class ScoreInput:
     prompt_sha: bytes | None
     """Of the prompt that the verdict answers: where the committed answer is read differently today, the
     prompt is another one and the verdict does not count."""
+
+
+class Replaced(NamedTuple):
+    """What came of a scoring."""
+
+    rows: int
+    """Scores written."""
+    rescore: int | None
+    """Under which the changed ones' former values are kept; None: no row had another score before."""
 
 
 def inputs(
@@ -77,8 +86,8 @@ def replace(
     *,
     package_version: str,
     now: float,
-) -> int:
-    """Store scores, all or none of them; returns how many. Rows that are not among them keep theirs.
+) -> Replaced:
+    """Store scores, all or none of them. Rows that are not among them keep theirs.
 
     They gather in a temporary table of this connection, so that scoring may take its time without holding
     up a run that is writing; only the last step locks the store.
@@ -92,11 +101,12 @@ def replace(
             insert_page(connection, query("put_new_score"), values)
             count += len(page)
         with transaction(connection):
+            rescore = changes.keep(connection, run_id, package_version=package_version, now=now)
             connection.execute(query("publish_scores"))
             connection.execute(query("note_scoring"), {"run": run_id, "version": package_version, "now": now})
     finally:
         connection.execute(query("drop_new_scores"))
-    return count
+    return Replaced(rows=count, rescore=rescore)
 
 
 def _values(

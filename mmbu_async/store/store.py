@@ -15,7 +15,8 @@ from typing import Self
 
 from mmbu_async.errors import DataError
 from mmbu_async.model import Answer, Json, Sample, Score
-from mmbu_async.store import codec, datasets, lease, outcomes, rows, runs, scores
+from mmbu_async.store import changes, codec, datasets, lease, outcomes, rows, runs, scores
+from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.lease import LeaseOwner
 from mmbu_async.store.outcomes import Outcome
@@ -28,7 +29,7 @@ from mmbu_async.store.records import (
     SessionRecord,
 )
 from mmbu_async.store.rows import RowDetail, RowRecord
-from mmbu_async.store.scores import ScoreInput
+from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.sql import query
 
 
@@ -254,9 +255,9 @@ class Store:
         *,
         package_version: str,
         now: float,
-    ) -> int:
-        """Store scores, all or none; returns how many. Consumes a stream (`score_inputs` may feed it) and
-        locks the store only at its end."""
+    ) -> Replaced:
+        """Store scores, all or none. Consumes a stream (`score_inputs` may feed it) and locks the store only
+        at its end. What scores were before they changed is kept: see `last_rescore`."""
         with self._named():
             return scores.replace(
                 self._connection, run_id, judge_id, scored, package_version=package_version, now=now
@@ -266,6 +267,16 @@ class Store:
         """Whether a reply or verdict has come since the scores were made."""
         with self._named():
             return scores.stale(self._connection, run_id, judge_id)
+
+    def last_rescore(self, run_id: int) -> Rescore | None:
+        """The last time that scores were made anew and some came out otherwise."""
+        with self._named():
+            return changes.last(self._connection, run_id)
+
+    def score_changes(self, rescore_id: int) -> Iterator[ScoreChange]:
+        """The rows whose score it changed, in order of position, streamed."""
+        with self._named():
+            yield from changes.changes(self._connection, rescore_id)
 
     # ------------------------------------------------------------ rows
 
