@@ -19,6 +19,7 @@ from mmbu_async.store.records import (
     StoredSample,
     Unpriced,
 )
+from mmbu_async.store.results import FlipRecord, JointCounts, Result
 from mmbu_async.store.rows import RowDetail, RowRecord, StoredCall
 from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.store import Store
@@ -29,6 +30,8 @@ __all__ = [
     "CallTotals",
     "Cause",
     "DatasetRecord",
+    "FlipRecord",
+    "JointCounts",
     "JudgeRecord",
     "LeaseBeat",
     "LeaseOwner",
@@ -36,6 +39,7 @@ __all__ = [
     "Reader",
     "Replaced",
     "Rescore",
+    "Result",
     "RowDetail",
     "RowRecord",
     "RowToJudge",

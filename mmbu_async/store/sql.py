@@ -6,6 +6,9 @@ import re
 from functools import cache
 from importlib import resources
 
+FILES = ("queries.sql", "comparing.sql")
+"""Files of named statements; no two statements have one name."""
+
 
 @cache
 def schema() -> str:
@@ -14,13 +17,15 @@ def schema() -> str:
 
 
 def query(name: str) -> str:
-    """The statement that stands under `-- name: NAME` in queries.sql."""
+    """The statement that stands under `-- name: NAME` in one of FILES."""
     return _queries()[name]
 
 
 @cache
 def _queries() -> dict[str, str]:
-    parts = re.split(r"^-- name: (\w+)$", _text("queries.sql"), flags=re.MULTILINE)
+    parts = [""]
+    for file in FILES:
+        parts += re.split(r"^-- name: (\w+)$", _text(file), flags=re.MULTILINE)[1:]
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 

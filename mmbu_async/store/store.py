@@ -7,7 +7,7 @@ deletes a result. Not for use by two threads at once, but it may be handed from 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from typing import Self
 
 from mmbu_async.errors import DataError
 from mmbu_async.model import Answer, Json, Sample, Score
-from mmbu_async.store import changes, codec, datasets, lease, outcomes, rows, runs, scores
+from mmbu_async.store import changes, codec, datasets, lease, outcomes, results, rows, runs, scores
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.lease import LeaseOwner
@@ -28,6 +28,7 @@ from mmbu_async.store.records import (
     RunTotals,
     SessionRecord,
 )
+from mmbu_async.store.results import FlipRecord, JointCounts, Result
 from mmbu_async.store.rows import RowDetail, RowRecord
 from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.sql import query
@@ -300,6 +301,23 @@ class Store:
         `rows`, which brings the texts along."""
         with self._named():
             yield from outcomes.outcomes(self._connection, run_id)
+
+    def results(self, run_id: int, *, columns: bool = False) -> Iterator[Result]:
+        """The score of each selected row under its key, in order of position, streamed: what is the same row
+        in two runs over one dataset has the same key. `columns` brings the dataset's columns along."""
+        with self._named():
+            yield from results.results(self._connection, run_id, columns=columns)
+
+    def flips(self, first: int, second: int, *, among: Sequence[int] | None = None) -> Iterator[FlipRecord]:
+        """Rows that one of two runs over one dataset has right and the other wrong, in order of position,
+        streamed; of those with a score in all of the runs `among`, where given."""
+        with self._named():
+            yield from results.flips(self._connection, first, second, among or (first, second))
+
+    def joint_counts(self, first: int, second: int) -> JointCounts:
+        """How many rows with a score in both of two runs over one dataset are right in which of them."""
+        with self._named():
+            return results.joint_counts(self._connection, first, second)
 
     def row(self, run_id: int, row_id: str) -> RowDetail:
         """One row with every exchange about it. Raises DataError where the run has no such row."""

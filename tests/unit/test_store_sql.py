@@ -1,4 +1,4 @@
-"""The statements in queries.sql: each is found, each is valid, none is left over."""
+"""The statements in .sql files: each is found, each is valid, none is left over."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 import mmbu_async.store
 from mmbu_async.store.connect import connect
-from mmbu_async.store.sql import query
+from mmbu_async.store.sql import FILES, query
 
-TEXT = resources.files(mmbu_async.store).joinpath("queries.sql").read_text(encoding="utf-8")
+TEXT = "".join(resources.files(mmbu_async.store).joinpath(file).read_text(encoding="utf-8") for file in FILES)
 NAMES = re.findall(r"^-- name: (.*)$", TEXT, flags=re.MULTILINE)
 COMPLETED = {"insert_calls", "put_verdicts", "judge_replies"}
 """Completed by the code with as many rows as it has: proved by the tests of what uses them."""
