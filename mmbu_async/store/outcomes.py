@@ -15,6 +15,16 @@ STRATA_KEPT = 10_000
 """Parsed strata that are kept for the next row with the same; a benchmark has far fewer combinations."""
 
 
+class Spent(NamedTuple):
+    """Time and tokens of one reply; those that the endpoint did not report are None."""
+
+    total_s: float
+    first_token_s: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+
+
 class Outcome(NamedTuple):
     """How one row came out. A tuple, since a report makes one for each of many thousand rows."""
 
@@ -35,6 +45,8 @@ class Outcome(NamedTuple):
     failure: FailureKind | None
     """Of the last exchange, where the row was given up."""
     image_scale: float
+    spent: Spent | None
+    """What the reply took; None where the row has none."""
 
 
 def outcomes(connection: sqlite3.Connection, run_id: int) -> Iterator[Outcome]:
@@ -50,9 +62,8 @@ def outcomes(connection: sqlite3.Connection, run_id: int) -> Iterator[Outcome]:
 
 
 def _outcome_from(values: tuple[Any, ...], known: dict[str, Mapping[str, tuple[str, ...]]]) -> Outcome:
-    _, family, strata, finish, model, scale, status, correct, tp, fp, fn, how, answer, detail, failure = (
-        values
-    )
+    _, family, strata, finish, model, scale = values[:6]
+    status, correct, tp, fp, fn, how, answer, detail, failure = values[11:]
     found = known.get(strata)
     if found is None:
         found = {name: tuple(given) for name, given in codec.load(strata).items()}
@@ -79,6 +90,7 @@ def _outcome_from(values: tuple[Any, ...], known: dict[str, Mapping[str, tuple[s
         model=model or "",
         failure=None if failure is None else FailureKind(failure),
         image_scale=1.0 if scale is None else scale,
+        spent=None if finish is None else Spent._make(values[6:11]),
     )
 
 

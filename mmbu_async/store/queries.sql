@@ -387,6 +387,8 @@ SELECT DISTINCT key FROM sample, json_each(sample.fields) WHERE dataset_id = :da
 
 -- name: outcome_page
 SELECT selection.sample_id, family, strata, call.kind, call.model, call.image_scale,
+    call.total_s, call.first_token_s, iif(call.usage_reported, call.input_tokens, NULL),
+    iif(call.usage_reported, call.output_tokens, NULL), iif(call.usage_reported, call.reasoning_tokens, NULL),
     score.status, score.correct, score.tp, score.fp, score.fn, score.how, score.answer, score.detail,
     CASE WHEN call.sample_id IS NULL THEN (
         SELECT last.kind FROM call AS last

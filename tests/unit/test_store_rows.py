@@ -19,6 +19,7 @@ from mmbu_async.model import (
     Verdict,
 )
 from mmbu_async.store import Writer
+from mmbu_async.store.outcomes import Spent
 
 if TYPE_CHECKING:
     from tests.conftest import StoreKit
@@ -88,7 +89,7 @@ async def test_outcomes_say_what_rows_say(kit: StoreKit) -> None:
             kit.failure(run, session, 3, FailureKind.BAD_REQUEST, attempt=2),
             kit.failure(run, session, 4, final=False),
             kit.failure(run, session, 5, judge_id=1),
-            kit.reply(run, session, 6),
+            kit.reply(run, session, 6, usage=Usage(reported=False)),
         )
     scores = [
         (
@@ -116,6 +117,9 @@ async def test_outcomes_say_what_rows_say(kit: StoreKit) -> None:
             assert outcome.failure is row.failure.kind
     assert [outcome.answered for outcome in outcomes] == [True, False, *[True] * 6]
     assert [outcome.failure for outcome in outcomes] == [None, None, FailureKind.BAD_REQUEST, *[None] * 5]
+    reported = Spent(total_s=1.5, first_token_s=0.1, input_tokens=1000, output_tokens=50, reasoning_tokens=20)
+    unreported = reported._replace(input_tokens=None, output_tokens=None, reasoning_tokens=None)
+    assert [outcome.spent for outcome in outcomes[:6]] == [reported, reported, None, None, None, unreported]
 
 
 async def test_show_has_each_exchange_in_order(kit: StoreKit) -> None:
