@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,9 @@ Counts = Counter[Pattern | None]
 
 Coded = Counter[int]
 """The same, with a small number for each way."""
+
+Way = TypeVar("Way")
+"""In which way a row came out: an outcome, or those of several runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +87,22 @@ class Attribute:
     groups: tuple[Group, ...]
 
 
-class Tally:
+class Counting(Generic[Way]):
     """Counts rows as they stream by; holds no row.
 
-    Outcomes are counted under small numbers, and rows that lack an attribute by the set of those they have:
-    so a row costs one addition an attribute.
+    The ways in which rows come out are counted under small numbers, and rows that lack an attribute by the
+    set of those they have: so a row costs one addition an attribute.
     """
 
     def __init__(self) -> None:
-        self._codes: dict[Pattern | None, int] = {}
+        self._codes: dict[Way, int] = {}
         self._families: defaultdict[str, Coded] = defaultdict(Counter)
         self._values: defaultdict[str, defaultdict[str, Coded]] = defaultdict(lambda: defaultdict(Counter))
         self._having: defaultdict[tuple[str, ...], Coded] = defaultdict(Counter)
 
-    def add(self, family: str, strata: Mapping[str, Sequence[str]], outcome: Pattern | None) -> None:
-        """One row: its outcome, or None where it is open. A value named twice counts once."""
-        code = self._codes.setdefault(outcome, len(self._codes))
+    def add(self, family: str, strata: Mapping[str, Sequence[str]], way: Way) -> None:
+        """One row. A value named twice counts once."""
+        code = self._codes.setdefault(way, len(self._codes))
         self._families[family][code] += 1
         self._having[tuple([name for name, values in strata.items() if values])][code] += 1
         for attribute, values in strata.items():
@@ -107,27 +111,41 @@ class Tally:
                 groups[value][code] += 1
 
     @property
-    def all(self) -> Counts:
+    def all(self) -> Counter[Way]:
         return self._decoded(_total(self._families.values()))
 
     @property
-    def families(self) -> dict[str, Counts]:
+    def families(self) -> dict[str, Counter[Way]]:
         return {name: self._decoded(coded) for name, coded in self._families.items()}
+
+    def strata(self) -> dict[str, dict[str | None, Counter[Way]]]:
+        """The values of every attribute that any row has; None, the last, for the rows that lack it."""
+        found: dict[str, dict[str | None, Counter[Way]]] = {}
+        for name in sorted(self._values, key=_place):
+            found[name] = {value: self._decoded(coded) for value, coded in self._values[name].items()}
+            lacking = _total(coded for having, coded in self._having.items() if name not in having)
+            if lacking:
+                found[name][None] = self._decoded(lacking)
+        return found
+
+    def _decoded(self, coded: Coded) -> Counter[Way]:
+        ways = tuple(self._codes)
+        return Counter({ways[code]: count for code, count in coded.items()})
+
+
+class Tally(Counting["Pattern | None"]):
+    """Counts rows by outcome; None is a row that is open."""
 
     def attributes(self, figures: Figures) -> tuple[Attribute, ...]:
         """Every attribute that any row has, with a last group of the rows that lack it."""
         found = []
-        for name, values in self._values.items():
-            groups = figures.groups({value: self._decoded(coded) for value, coded in values.items()})
-            lacking = _total(coded for having, coded in self._having.items() if name not in having)
+        for name, counted in self.strata().items():
+            lacking = counted.pop(None, None)
+            groups = figures.groups({value: counts for value, counts in counted.items() if value is not None})
             if lacking:
-                groups += (figures.group(None, self._decoded(lacking)),)
+                groups += (figures.group(None, lacking),)
             found.append(Attribute(name=name, groups=groups))
-        return tuple(sorted(found, key=_place))
-
-    def _decoded(self, coded: Coded) -> Counts:
-        outcomes = tuple(self._codes)
-        return Counter({outcomes[code]: count for code, count in coded.items()})
+        return tuple(found)
 
 
 class Figures:
@@ -183,6 +201,6 @@ def _total(parts: Iterable[Coded]) -> Coded:
     return total
 
 
-def _place(attribute: Attribute) -> tuple[bool, bool, str]:
+def _place(attribute: str) -> tuple[bool, bool, str]:
     """A task's topics first, then the metadata columns, then what else the rows name."""
-    return (attribute.name != "task", not attribute.name.startswith("metadata_"), attribute.name)
+    return (attribute != "task", not attribute.startswith("metadata_"), attribute)
