@@ -165,6 +165,8 @@ class Rescored:
     rows: int
     changed: tuple[str, ...]
     """Ids of rows whose answer or score is another one now; a row's first score is no change."""
+    right_to_wrong: int = 0
+    wrong_to_right: int = 0
 
 
 def rescore(run: str, *, store: Path = Path("mmbu.sqlite")) -> Rescored:
@@ -172,8 +174,14 @@ def rescore(run: str, *, store: Path = Path("mmbu.sqlite")) -> Rescored:
     with open_existing(store) as opened:
         found = opened.run(run)
         done = _score(opened, found, rules_of(config_of(found, store)), only_stale=False)
-        changed = () if done.rescore is None else opened.score_changes(done.rescore)
-        return Rescored(rows=done.rows, changed=tuple(change.row_id for change in changed))
+        changes = [] if done.rescore is None else list(opened.score_changes(done.rescore))
+        moves = [(change.score.correct, change.correct_now) for change in changes]
+        return Rescored(
+            rows=done.rows,
+            changed=tuple(change.row_id for change in changes),
+            right_to_wrong=moves.count((True, False)),
+            wrong_to_right=moves.count((False, True)),
+        )
 
 
 def report(run: str, *, store: Path = Path("mmbu.sqlite")) -> ReportData:

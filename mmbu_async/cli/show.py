@@ -109,7 +109,12 @@ def _store_flag(store: Path) -> str:
 
 
 def rescored(done: Rescored, console: Console) -> None:
-    _say(console, f"scored {done.rows:,} rows anew; {len(done.changed):,} changed; nothing was bought")
+    moved = (
+        f" ({done.right_to_wrong:,} from right to wrong, {done.wrong_to_right:,} from wrong to right)"
+        if done.changed
+        else ""
+    )
+    _say(console, f"scored {done.rows:,} rows anew; {len(done.changed):,} changed{moved}; nothing was bought")
     for row in done.changed[:SHOWN_CHANGES]:
         _say(console, f"  {plain.line(row)}")
     if len(done.changed) > SHOWN_CHANGES:

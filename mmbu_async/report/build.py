@@ -9,16 +9,17 @@ from mmbu_async.model import Finish, Status
 from mmbu_async.report import words
 from mmbu_async.report.companions import Companions
 from mmbu_async.report.contrast import contrast
-from mmbu_async.report.groups import Counts, Figures, Tally
+from mmbu_async.report.distributions import Spreads
+from mmbu_async.report.fates import UNTAGGED, Fates
+from mmbu_async.report.groups import Attribute, Counts, Figures, Group, Tally
+from mmbu_async.report.heatmap import FAMILY, Heatmap, Modalities, graded, most_telling
 from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts
 from mmbu_async.report.official import Official
 from mmbu_async.report.provenance import provenance, selection
+from mmbu_async.report.rescoring import rescoring
 from mmbu_async.report.rotations import Rotations
 from mmbu_async.stats import LEVEL, RESAMPLES, Pattern
 from mmbu_async.store import Outcome, RunRecord, RunTotals, SessionRecord, Store
-
-UNTAGGED = "untagged"
-"""How an answer was found where the reply had no complete answer tag."""
 
 INFERRING = frozenset({"run", "resume"})
 """Kinds of session that ask the model under test."""
@@ -37,7 +38,12 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
     judge_id = run.judge.id if run.judge else None
     beside = census.companions
     overall = beside.beside(None, figures.group("all selected", census.tally.all), census.tally.all, figures)
-    families = census.tally.families
+    by_family = census.tally.families
+    families = tuple(
+        beside.beside(group.name, group, by_family[group.name or ""], figures)
+        for group in figures.groups(by_family)
+    )
+    attributes = census.tally.attributes(figures)
     notes = _notes(run, rows, stale=store.scores_stale(run.id, judge_id), sessions=totals.sessions)
     return ReportData(
         run=run.name,
@@ -46,15 +52,16 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         notes=notes + beside.notes(overall),
         rows=rows,
         overall=overall,
-        families=tuple(
-            beside.beside(group.name, group, families[group.name or ""], figures)
-            for group in figures.groups(families)
-        ),
-        attributes=census.tally.attributes(figures),
+        families=families,
+        attributes=attributes,
+        heatmaps=census.modalities.heatmaps() or _heatmaps(store, run, families, attributes),
+        fates=census.fates.groups(figures),
+        distributions=census.spreads.distributions(),
         detection=census.boxes.figures(figures) if census.boxes.rows else None,
         circular=census.rotations.circular(figures, complete=complete),
         official=census.official.lines(),
         contrast=contrast(store, run, seed=seed) if complete else None,
+        rescoring=rescoring(store, run),
         failure_kinds=dict(census.failures.most_common()),
         model_spend=totals.infer,
         judge_spend=totals.judge,
@@ -83,9 +90,8 @@ class Boxes:
         """The detail of one score of the detection scorer."""
         tp, fp, fn = (_whole(detail.get(name)) for name in ("box_tp", "box_fp", "box_fn"))
         offered = _whole(detail.get("offered"))
-        iou = detail.get("max_iou")
         self.rows += 1
-        self._iou += iou if isinstance(iou, int | float) else 0.0
+        self._iou += _number(detail.get("max_iou"))
         self._offered += offered
         self._truths += tp + fn
         self._most = max(self._most, offered)
@@ -113,6 +119,9 @@ class Census:
         self.companions = Companions()
         self.rotations = Rotations()
         self.official = Official()
+        self.modalities = Modalities()
+        self.fates = Fates()
+        self.spreads = Spreads()
         self.failures: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
         self.replies = 0
@@ -134,6 +143,7 @@ class Census:
                 self._right += pattern.correct
                 if "max_iou" in score.detail:
                     self.boxes.add(score.detail)
+                    self.spreads.add_iou(_number(score.detail["max_iou"]), correct=pattern.correct)
                 if score.detail:
                     self.companions.add(row.family, pattern, score.detail)
                     self.rotations.add(pattern, score.detail)
@@ -146,7 +156,11 @@ class Census:
         if row.status is not Status.UNGRADED:
             self.tally.add(row.family, row.strata, pattern)
             self.official.add(row.strata, pattern)
+            self.modalities.add(row, pattern.correct if pattern is not None else None)
+            self.fates.add(row, pattern)
         self._scaled += row.image_scale != 1
+        if row.spent is not None:
+            self.spreads.add(row.spent)
         if row.finish is not None:
             self.replies += 1
             self.models[row.model] += 1
@@ -172,6 +186,16 @@ class Census:
             empty=self._empty,
             scaled=self._scaled,
         )
+
+
+def _heatmaps(
+    store: Store, run: RunRecord, families: tuple[Group, ...], attributes: tuple[Attribute, ...]
+) -> tuple[Heatmap, ...]:
+    """Where no column says how an image was made: one of what tells most. Which that is shows only when all
+    rows are counted, so that they are read once more."""
+    properties = {attribute.name: attribute.groups for attribute in attributes}
+    found = most_telling(properties | {FAMILY: families}, graded(store.outcomes(run.id)))
+    return (found,) if found else ()
 
 
 def _first_line(rows: RowCounts) -> str:
@@ -233,3 +257,7 @@ def _wall(session: SessionRecord, last_reply_at: float | None) -> float:
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0.0

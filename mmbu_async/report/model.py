@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mmbu_async.model import Json
+from mmbu_async.report.distributions import Distributions
 from mmbu_async.report.groups import Attribute, Group
+from mmbu_async.report.heatmap import Heatmap
 from mmbu_async.stats import Estimate, Interval
 from mmbu_async.store.records import CallTotals
 
@@ -138,6 +140,36 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRows:
+    """Rows that the last re-score changed for one cause."""
+
+    cause: str
+    """`reading`: the reply was read, or the answer scored, by other rules; `verdict`: the answer is the same,
+    and a judge's word on it another."""
+    rows: int
+    right_to_wrong: int
+    """Right before the re-score, wrong today."""
+    wrong_to_right: int
+    now_open: int
+    """Had a score before, and have no verdict on what is read today; a rejudge asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescoring:
+    """The last re-score after which some rows came out otherwise."""
+
+    at: float
+    """Unix seconds."""
+    package_version: str
+    """By which the rows were scored anew."""
+    rows: int
+    """Whose answer or score changed."""
+    causes: tuple[ChangedRows, ...]
+    row_ids: tuple[str, ...]
+    """The first of them, in dataset order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
     """Time spent on the run."""
 
@@ -204,6 +236,11 @@ class ReportData:
     overall: Group
     families: tuple[Group, ...]
     attributes: tuple[Attribute, ...]
+    heatmaps: tuple[Heatmap, ...]
+    """Accuracy over two properties at once; empty where there are not two that are worth it."""
+    fates: tuple[Group, ...]
+    """Rows by what became of them: how the answer was found, or what it was lost to. Each row is in one."""
+    distributions: Distributions
     detection: Detection | None
     """None where no row is scored by boxes."""
     circular: Circular | None
@@ -212,6 +249,8 @@ class ReportData:
     """Empty where rows have no discipline and subject."""
     contrast: Contrast | None
     """None unless this run and one in MMBU's other format are complete and share rows."""
+    rescoring: Rescoring | None
+    """None where no re-score has changed anything."""
     failure_kinds: Mapping[str, int]
     """Rows that failed, by the kind of their last attempt."""
     model_spend: CallTotals

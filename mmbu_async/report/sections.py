@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mmbu_async.report import words
-from mmbu_async.report.model import Circular, Contrast, OfficialLine, ReportData
+from mmbu_async.report.model import Circular, Contrast, OfficialLine, ReportData, Rescoring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ def sections(report: ReportData) -> Iterator[Section]:
         yield _official(report.official)
     if report.contrast is not None:
         yield _contrast(report.contrast)
+    if report.rescoring is not None:
+        yield rescored(report.rescoring)
 
 
 def _circular(found: Circular) -> Section:
@@ -93,4 +95,24 @@ def _contrast(found: Contrast) -> Section:
             for delta in (found.overall, *found.families)
         ),
         note=note,
+    )
+
+
+def rescored(found: Rescoring) -> Section:
+    more = found.rows - len(found.row_ids)
+    named = ", ".join(found.row_ids) + (f" and {words.count(more)} more" if more else "")
+    return Section(
+        title="Changed by re-scoring",
+        columns=("rows", "right to wrong", "wrong to right", "now open"),
+        rows=tuple(
+            (
+                f"by another {cause.cause}",
+                words.count(cause.rows),
+                words.count(cause.right_to_wrong),
+                words.count(cause.wrong_to_right),
+                words.count(cause.now_open),
+            )
+            for cause in found.causes
+        ),
+        note=f"Re-scored {words.moment(found.at)} by mmbu-async {found.package_version}; changed: {named}.",
     )

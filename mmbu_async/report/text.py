@@ -13,7 +13,7 @@ from mmbu_async.report import words
 from mmbu_async.report.groups import SMALL, Attribute, Group
 from mmbu_async.report.model import Detection, Party, ReportData
 from mmbu_async.report.plain import line
-from mmbu_async.report.sections import Section, sections
+from mmbu_async.report.sections import Section, rescored, sections
 from mmbu_async.store.records import CallTotals
 
 WIDEST = 100
@@ -39,6 +39,9 @@ def _sections(report: ReportData, most: int | None) -> Iterator[RenderableType]:
     # Without a score every figure of every table would be 0 to 1.
     if report.rows.scored:
         yield from _breakdown(report, most)
+    elif report.rescoring is not None:
+        # A re-score may have left no row with a score: that is what a reader wants to know.
+        yield from _section(rescored(report.rescoring))
     yield from _losses(report)
     yield from _spending(report)
     yield from _provenance(report)
