@@ -6,6 +6,7 @@
 from mmbu_async.store.calls import CallRecord, LeaseBeat, VerdictRecord
 from mmbu_async.store.changes import Cause, Rescore, ScoreChange
 from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.longform import LongRow
 from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.reader import Reader, RowToJudge
 from mmbu_async.store.records import (
@@ -35,6 +36,7 @@ __all__ = [
     "JudgeRecord",
     "LeaseBeat",
     "LeaseOwner",
+    "LongRow",
     "Outcome",
     "Reader",
     "Replaced",

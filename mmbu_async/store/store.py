@@ -15,10 +15,11 @@ from typing import Self
 
 from mmbu_async.errors import DataError
 from mmbu_async.model import Answer, Json, Sample, Score
-from mmbu_async.store import changes, codec, datasets, lease, outcomes, results, rows, runs, scores
+from mmbu_async.store import changes, codec, datasets, lease, longform, outcomes, results, rows, runs, scores
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.longform import LongRow
 from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.records import (
     DatasetRecord,
@@ -318,6 +319,16 @@ class Store:
         """How many rows with a score in both of two runs over one dataset are right in which of them."""
         with self._named():
             return results.joint_counts(self._connection, first, second)
+
+    def long_rows(self, run_id: int) -> Iterator[LongRow]:
+        """Strata and score of each selected row, in order of position, streamed."""
+        with self._named():
+            yield from longform.long_rows(self._connection, run_id)
+
+    def attributes(self, run_id: int) -> list[str]:
+        """The attributes that the strata of any selected row name."""
+        with self._named():
+            return longform.attributes(self._connection, run_id)
 
     def row(self, run_id: int, row_id: str) -> RowDetail:
         """One row with every exchange about it. Raises DataError where the run has no such row."""
