@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
+from mmbu_async.report import markdown_tables as tables
 from mmbu_async.report import words
 from mmbu_async.report.groups import SMALL, Group
 from mmbu_async.report.model import Party, ReportData
 from mmbu_async.report.plain import markdown as safe
-from mmbu_async.report.sections import Section, sections
+from mmbu_async.report.sections import sections
 from mmbu_async.store.records import CallTotals
 
 SCORE_COLUMNS = ("rows", "right", "open", "accuracy", "95 % CI", "Wilson", "micro-F1", "95 % CI")
@@ -20,7 +21,7 @@ def to_markdown(report: ReportData) -> str:
         _opening(report),
         _scores(report),
         _detection(report),
-        *(_section(section) for section in sections(report)),
+        *(tables.section_text(section) for section in sections(report)),
         _strata(report),
         _rows(report),
         _spending(report),
@@ -51,7 +52,7 @@ def _scores(report: ReportData) -> str:
         (*_score_row(name, group), *((words.share(group.chance),) if random else ())) for name, group in named
     ]
     columns = ("task family", *SCORE_COLUMNS, *(("random",) if random else ()))
-    text = "## Scores\n\n" + _table(columns, rows)
+    text = "## Scores\n\n" + tables.table(columns, rows)
     if random:
         text += f"\nRandom: {words.baseline(report.overall, between=', ')}.\n"
     if report.overall.open:
@@ -85,7 +86,7 @@ def _detection(report: ReportData) -> str:
     if found is None:
         return ""
     per_row = f", {found.boxes / found.rows:.2f} a row" if found.rows else ""
-    return "## Object detection beside accuracy\n\n" + _list(
+    return "## Object detection beside accuracy\n\n" + tables.listed(
         (
             ("Mean max-IoU", f"{words.share(found.mean_iou)} over {words.rows(found.rows)}"),
             ("Boxes offered", f"{words.count(found.boxes)}{per_row}, at most {found.most_boxes} in one"),
@@ -99,12 +100,6 @@ def _detection(report: ReportData) -> str:
     )
 
 
-def _section(section: Section) -> str:
-    rows = [(safe(name or "(blank)"), *cells) for name, *cells in section.rows]
-    note = f"\n{safe(section.note)}\n" if section.note else ""
-    return f"## {section.title}\n\n" + _table(("", *section.columns), rows) + note
-
-
 def _strata(report: ReportData) -> str:
     parts = []
     for attribute in report.attributes:
@@ -113,7 +108,8 @@ def _strata(report: ReportData) -> str:
             for group in attribute.groups
         ]
         parts.append(
-            f"## By {safe(words.attribute(attribute.name))}\n\n" + _table(("value", *SCORE_COLUMNS), rows)
+            f"## By {safe(words.attribute(attribute.name))}\n\n"
+            + tables.table(("value", *SCORE_COLUMNS), rows)
         )
     if any(group.small for attribute in report.attributes for group in attribute.groups):
         parts.append(f"\\* fewer than {SMALL} rows: too few to read anything into.\n")
@@ -138,7 +134,7 @@ def _rows(report: ReportData) -> str:
         facts.append(("Failed rows by kind", words.tally(report.failure_kinds)))
     if report.failed_calls:
         facts.append(("Failed calls by kind, retried ones included", words.tally(report.failed_calls)))
-    return "## Rows\n\n" + _list(facts)
+    return "## Rows\n\n" + tables.listed(facts)
 
 
 def _spending(report: ReportData) -> str:
@@ -156,9 +152,9 @@ def _spending(report: ReportData) -> str:
         "calls of unknown price",
     )
     sides = (("model", report.model_spend), ("judge", report.judge_spend))
-    text = "## Calls, tokens, money, time\n\n" + _table(columns, [_spend(*side) for side in sides])
+    text = "## Calls, tokens, money, time\n\n" + tables.table(columns, [_spend(*side) for side in sides])
     clock = report.clock
-    return f"{text}\n" + _list(
+    return f"{text}\n" + tables.listed(
         (
             ("Verdicts taken from an identical judge prompt", words.count(report.shared_verdicts)),
             (
@@ -202,7 +198,7 @@ def _provenance(report: ReportData) -> str:
         ("Package", f"mmbu-async {', '.join(ran.packages)}"),
         ("Started", words.moment(ran.created_at)),
     ]
-    return "## What was run\n\n" + _list(facts)
+    return "## What was run\n\n" + tables.listed(facts)
 
 
 def _party(role: str, party: Party) -> Iterator[tuple[str, str]]:
@@ -215,13 +211,3 @@ def _party(role: str, party: Party) -> Iterator[tuple[str, str]]:
         yield f"{role}: {name}", words.setting(value)
     for name, sha in party.prompts.items():
         yield f"{role}: prompt {name}", f"SHA-256 {sha}"
-
-
-def _list(facts: Iterable[tuple[str, str]]) -> str:
-    return "".join(f"- {safe(name)}: {safe(value)}\n" for name, value in facts)
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """`rows` hold Markdown already; the first column is text, the others are numbers."""
-    head = "| " + " | ".join(columns) + " |\n| --- |" + " ---: |" * (len(columns) - 1) + "\n"
-    return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from mmbu_async.report import words
+from mmbu_async.report import tables, words
 from mmbu_async.report.groups import SMALL, Attribute, Group
 from mmbu_async.report.model import Detection, Party, ReportData
 from mmbu_async.report.plain import line
-from mmbu_async.report.sections import Section, rescored, sections
+from mmbu_async.report.sections import rescored, sections
 from mmbu_async.store.records import CallTotals
-
-WIDEST = 100
-"""Columns; on a wider terminal the numbers would stand far from what they belong to."""
-
-WIDTHS = {"rows": 7, "acc": 5, "95 % CI": 11, "F1": 5}
-"""Columns of numbers are as wide in all tables, so that they stand below each other."""
 
 MOST = 6
 """Values of an attribute that are shown unless all are asked for."""
@@ -28,7 +21,7 @@ MOST = 6
 
 def print_report(report: ReportData, console: Console, *, most: int | None = MOST) -> None:
     """Print all sections. `most` limits the values shown of each attribute; None shows every one."""
-    width = min(console.width, WIDEST)
+    width = min(console.width, tables.WIDEST)
     for section in _sections(report, most):
         console.print(section, width=width)
 
@@ -41,7 +34,7 @@ def _sections(report: ReportData, most: int | None) -> Iterator[RenderableType]:
         yield from _breakdown(report, most)
     elif report.rescoring is not None:
         # A re-score may have left no row with a score: that is what a reader wants to know.
-        yield from _section(rescored(report.rescoring))
+        yield from tables.section_table(rescored(report.rescoring))
     yield from _losses(report)
     yield from _spending(report)
     yield from _provenance(report)
@@ -55,7 +48,7 @@ def _breakdown(report: ReportData, most: int | None) -> Iterator[RenderableType]
     if report.detection is not None:
         yield from _detection(report.detection)
     for section in sections(report):
-        yield from _section(section)
+        yield from tables.section_table(section)
     yield from _strata(report, most)
     if _any_small(report):
         yield Text(f"\n* fewer than {SMALL} rows: too few to read anything into.")
@@ -89,17 +82,17 @@ def _headline(report: ReportData) -> Iterator[RenderableType]:
 def _families(report: ReportData) -> Iterator[RenderableType]:
     columns = ("rows", "acc", "95 % CI", "F1", "95 % CI")
     random = any(group.chance is not None for group in report.families)
-    table = _table("By task family", *columns, *(("random",) if random else ()))
+    table = tables.table("By task family", *columns, *(("random",) if random else ()))
     for group in report.families:
         chance = (words.share(group.chance),) if random else ()
-        table.add_row(_label(group.name), _rows(group), *words.scores(group), *chance)
+        table.add_row(tables.label(group.name), _rows(group), *words.scores(group), *chance)
     yield Text()
     yield table
 
 
 def _detection(found: Detection) -> Iterator[RenderableType]:
     per_row = f", {found.boxes / found.rows:.2f} a row, at most {found.most_boxes}"
-    yield from _facts(
+    yield from tables.facts(
         "Object detection beside accuracy",
         (
             ("Mean max-IoU", f"{words.share(found.mean_iou)} over {words.rows(found.rows)}"),
@@ -112,16 +105,6 @@ def _detection(found: Detection) -> Iterator[RenderableType]:
             ),
         ),
     )
-
-
-def _section(section: Section) -> Iterator[RenderableType]:
-    table = _table(section.title, *section.columns)
-    for name, *cells in section.rows:
-        table.add_row(_label(name), *cells)
-    yield Text()
-    yield table
-    if section.note:
-        yield Text(line(section.note))
 
 
 def _strata(report: ReportData, most: int | None) -> Iterator[RenderableType]:
@@ -148,10 +131,10 @@ def _stratum(attribute: Attribute, title: str, most: int | None) -> Iterator[Ren
     groups = attribute.groups
     # One that would be left out alone is shown instead of announced.
     shown = groups if most is None or len(groups) <= most + 1 else groups[:most]
-    table = _table(f"By {line(title)}", "rows", "acc", "95 % CI", "F1")
+    table = tables.table(f"By {line(title)}", "rows", "acc", "95 % CI", "F1")
     for group in shown:
         label = "(not given)" if group.name is None else group.name
-        table.add_row(_label(label), _rows(group), *words.scores(group)[:3])
+        table.add_row(tables.label(label), _rows(group), *words.scores(group)[:3])
     yield Text()
     yield table
     if left := len(groups) - len(shown):
@@ -184,14 +167,14 @@ def _losses(report: ReportData) -> Iterator[RenderableType]:
         facts.append(("Failed calls", f"{words.tally(report.failed_calls)} (retried ones included)"))
     if rows.scaled:
         facts.append(("Images", f"{words.rows(rows.scaled)} with an image scaled down for the endpoint"))
-    yield from _facts("Rows", facts)
+    yield from tables.facts("Rows", facts)
 
 
 def _spending(report: ReportData) -> Iterator[RenderableType]:
     sides = [(label, spend) for label, spend in _sides(report) if spend.calls]
     numbers = {name: [number(spend) for _, spend in sides] for name, number in _SPEND_COLUMNS.items()}
     kept = {name: column for name, column in numbers.items() if any(column) or name in _ALWAYS}
-    table = _table("Calls", *kept, "cost", expand=False)
+    table = tables.table("Calls", *kept, "cost", expand=False)
     for place, (label, spend) in enumerate(sides):
         cells = (words.count(column[place]) for column in kept.values())
         table.add_row(label, *cells, words.cost(spend))
@@ -249,7 +232,7 @@ def _provenance(report: ReportData) -> Iterator[RenderableType]:
         ("Package", f"mmbu-async {', '.join(ran.packages)}"),
         ("Started", words.moment(ran.created_at)),
     ]
-    yield from _facts("What was run", facts)
+    yield from tables.facts("What was run", facts)
 
 
 def _conventions(report: ReportData) -> Iterator[RenderableType]:
@@ -274,29 +257,6 @@ def _party(party: Party) -> str:
     settings = ", ".join(f"{name} {words.setting(value)}" for name, value in party.settings.items())
     where = f"{party.model} at {party.host or 'an unknown host'} ({party.endpoint})"
     return f"{where}, {settings}" if settings else where
-
-
-def _facts(title: str, facts: Iterable[tuple[str, str]]) -> Iterator[RenderableType]:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in facts:
-        grid.add_row(Text(name), Text(line(value)))
-    yield Text(f"\n{title}", style="bold")
-    yield grid
-
-
-def _table(title: str, *columns: str, expand: bool = True) -> Table:
-    """No lines; the first column takes what room is left and wraps, the others are numbers."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, expand=expand, header_style="bold")
-    table.add_column(Text(title), overflow="fold", ratio=1 if expand else None)
-    for column in columns:
-        table.add_column(Text(column), justify="right", no_wrap=True, min_width=WIDTHS.get(column))
-    return table
-
-
-def _label(text: str | None) -> Text:
-    return Text(line(text or "(blank)"))
 
 
 def _rows(group: Group) -> str:
