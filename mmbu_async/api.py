@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -268,9 +269,18 @@ def dry_run(config: RunConfig) -> DryRun:
     ).run()
 
 
-def benchmarks() -> list[Benchmark]:
-    """Every benchmark that has a name: ours, and those of installed plug-ins."""
-    return list(tasks.benchmarks())
+def benchmarks(*, broken: Callable[[str], None] = warnings.warn) -> list[Benchmark]:
+    """Every benchmark that has a name: ours, and those of installed plug-ins.
+
+    `broken` is told in a sentence of each plug-in that cannot be used.
+    """
+    found: list[Benchmark] = []
+    for one in tasks.benchmarks():
+        if isinstance(one, ConfigError):
+            broken(str(one))
+        else:
+            found.append(one)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -259,7 +259,10 @@ def list_benchmarks() -> None:
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.benchmarks(api.benchmarks(), screen())
+    broken: list[str] = []
+    show.benchmarks(api.benchmarks(broken=broken.append), screen())
+    for sentence in broken:
+        complain(sentence)
 
 
 data_app = typer.Typer(help="Look at a benchmark's data.", no_args_is_help=True)

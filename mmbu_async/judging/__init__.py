@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mmbu_async.errors import ConfigError
 from mmbu_async.judging import mmbu
 from mmbu_async.model import JudgeItem, Prompt
 
@@ -28,5 +29,12 @@ PROMPTS = {
 
 
 def load(name: str) -> JudgePrompt:
-    """The prompt of that name; MMBU's for '', since some prompt must stand in a judge's identity."""
-    return PROMPTS[name or mmbu.NAME]
+    """The prompt of that name; MMBU's for '', since some prompt must stand in a judge's identity. Raises
+    ConfigError for a name that a plug-in made up."""
+    prompt = PROMPTS.get(name or mmbu.NAME)
+    if prompt is None:
+        raise ConfigError(
+            f"the benchmark asks for the judge's prompt '{name}', which does not exist; known are: "
+            f"{', '.join(PROMPTS)}."
+        )
+    return prompt

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
 
 from mmbu_async.errors import ConfigError
 from mmbu_async.model import Benchmark
+from mmbu_async.tasks import plug_ins
 from mmbu_async.tasks.forms import AS_GIVEN, Form
 from mmbu_async.tasks.gmai_mmbench import GmaiMmBench
 from mmbu_async.tasks.microvqa import MicroVqa
@@ -17,9 +17,6 @@ from mmbu_async.tasks.mmmu import mmmu_pro_standard, mmmu_pro_vision, mmmu_test,
 from mmbu_async.tasks.omnimedvqa import OmniMedVqa
 from mmbu_async.tasks.pmc_vqa import PmcVqa
 from mmbu_async.tasks.short_answers import path_vqa, slake, vqa_rad
-
-ENTRY_POINTS = "mmbu_async.benchmarks"
-"""Group under which a package offers benchmarks: a name, and a callable that returns the Benchmark."""
 
 _PLAIN: Mapping[str, Callable[[], Benchmark]] = {
     "mmbu-public": MmbuPublic.with_prompts,
@@ -45,29 +42,23 @@ def load(name: str, form: Form = AS_GIVEN) -> Benchmark:
     """The benchmark of that name. Raises ConfigError naming close matches."""
     if name in _CHOICE:
         return _CHOICE[name](form)
+    points = () if name in _PLAIN else plug_ins.offered()
+    made = _PLAIN[name]() if name in _PLAIN else plug_ins.load(name, points)
+    if made is None:
+        known = [*NAMES, *(point.name for point in points)]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known)}."
+        raise ConfigError(f"there is no benchmark '{name}'; {hint}")
     if form != AS_GIVEN:
         raise ConfigError(
             f"--shuffle-options and --circular are for multiple choice ({', '.join(sorted(_CHOICE))}), "
             f"not for '{name}'."
         )
-    if name in _PLAIN:
-        return _PLAIN[name]()
-    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name in offered:
-        return _made(offered[name])
-    near = difflib.get_close_matches(name, [*NAMES, *offered], n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join([*NAMES, *offered])}."
-    raise ConfigError(f"there is no benchmark '{name}'; {hint}")
+    return made
 
 
-def benchmarks() -> Iterator[Benchmark]:
-    """Every benchmark that has a name, ours first."""
+def benchmarks() -> Iterator[Benchmark | ConfigError]:
+    """Every benchmark that has a name, ours first; of a plug-in that cannot be used, what is wrong."""
     for name in NAMES:
         yield load(name)
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-        yield _made(point)
-
-
-def _made(point: EntryPoint) -> Benchmark:
-    made: Benchmark = point.load()()
-    return made
+    yield from plug_ins.usable(NAMES)
