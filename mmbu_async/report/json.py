@@ -1,12 +1,13 @@
-"""The report as JSON: `ReportData` as it is, so that every number of the other forms is in it."""
+"""A report or a comparison as JSON: its values as they are, with every number of the other forms."""
 
 from __future__ import annotations
 
 import orjson
 
+from mmbu_async.report.comparison import Comparison
 from mmbu_async.report.model import ReportData
 
 
-def to_json(report: ReportData) -> str:
+def to_json(report: ReportData | Comparison) -> str:
     """Indented, UTF-8 text kept as it is; ends with a line end. What is not known is null."""
     return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()

@@ -110,16 +110,16 @@ def _detection(found: Detection) -> Iterator[RenderableType]:
 def _strata(report: ReportData, most: int | None) -> Iterator[RenderableType]:
     """A table an attribute; those that would say nothing new are named in a line."""
     alike: list[str] = []
-    tables: dict[tuple[Group, ...], str] = {}
+    titles: dict[tuple[Group, ...], str] = {}
     repeated: list[str] = []
     for attribute in report.attributes:
         title = words.attribute(attribute.name)
         if len(attribute.groups) == 1:
             alike.append(f"{title} {attribute.groups[0].name}")
-        elif attribute.groups in tables:
-            repeated.append(f"{title} has the groups of {tables[attribute.groups]}")
+        elif attribute.groups in titles:
+            repeated.append(f"{title} has the groups of {titles[attribute.groups]}")
         else:
-            tables[attribute.groups] = title
+            titles[attribute.groups] = title
             yield from _stratum(attribute, title, most)
     if alike:
         yield Text(f"\nThe same in all rows: {line(', '.join(alike))}.")

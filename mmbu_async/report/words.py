@@ -43,6 +43,15 @@ def interval(found: Estimate | Interval | None) -> str:
     return NONE if found is None else span(found.low, found.high)
 
 
+def share_percent(value: float) -> str:
+    """A share of rows, where a per cent reads better than a fraction."""
+    return f"{value:.1%}".replace("%", " %")
+
+
+def p_value(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.0005 else "<0.001"
+
+
 def signed(value: float | None) -> str:
     """A difference; its sign is shown also where it is positive."""
     return NONE if value is None else f"{value:+.3f}".replace("-", "\u2212")

@@ -309,7 +309,7 @@ class Store:
         with self._named():
             yield from results.results(self._connection, run_id, columns=columns)
 
-    def flips(self, first: int, second: int, *, among: Sequence[int] | None = None) -> Iterator[FlipRecord]:
+    def flips(self, first: int, second: int, *, among: Sequence[int] = ()) -> Iterator[FlipRecord]:
         """Rows that one of two runs over one dataset has right and the other wrong, in order of position,
         streamed; of those with a score in all of the runs `among`, where given."""
         with self._named():

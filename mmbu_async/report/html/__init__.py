@@ -1,0 +1,9 @@
+"""Reports as pages: one file each, which loads nothing, runs nothing, and reads well on paper too.
+
+Not imported by `mmbu_async.report`: drawing takes matplotlib, whose import takes half a second that no other
+command should pay.
+"""
+
+from mmbu_async.report.html.page import to_html
+
+__all__ = ["to_html"]

@@ -1,0 +1,178 @@
+"""Drawings as SVG that belongs to a page: its font, its colours in light and dark, texts that stay text.
+
+matplotlib draws; what it writes is then made to fit. Colours are drawn as markers and replaced by variables of
+the page's style sheet. Texts are drawn as placeholders and replaced by escaped text, so that matplotlib reads
+no formula into a foreign `$`, looks for no glyph, and measures nothing. Ids get the figure's own name, since
+those of two SVGs in one page would meet.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from html import escape
+from typing import Literal
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from mmbu_async.report.html.markup import cut
+
+Align = Literal["left", "center", "right"]
+Upright = Literal["top", "center", "baseline", "bottom"]
+
+COLOURS = (
+    *("ink", "muted", "line", "faint", "paper"),
+    *("good", "bad", "open", "accent", "second"),
+)
+"""What a colour is for. The style sheet says which one that is, in light and in dark."""
+
+_MARKERS = {name: f"#0a00{place:02x}" for place, name in enumerate(COLOURS, start=1)}
+_VARIABLES = {marker: f"var(--{name})" for name, marker in _MARKERS.items()}
+
+SIZE = 12.0
+"""Of texts, in pixels of the drawing."""
+
+_RC = {
+    "svg.fonttype": "none",
+    "font.size": SIZE,
+    "hatch.linewidth": 1.2,
+    "path.simplify": False,
+}
+
+
+def colour(name: str) -> str:
+    """What to draw with, where the page is to have the colour of that name."""
+    return _MARKERS[name]
+
+
+class Plot:
+    """A drawing of a width and height in pixels, the origin at its upper left.
+
+    Every text, ticks' included, goes through `text`. Nothing of it is shared: there is no current figure, and
+    the settings of whoever imports matplotlib beside us neither show nor change.
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width = width
+        self.height = height
+        self._texts: list[str] = []
+        self._steps: list[Callable[[], None]] = []
+        with _settings():
+            self._figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+            self._figure.patch.set_visible(False)
+            self.page = self.axes(0, 0, width, height)
+        self.page.set(xlim=(0, width), ylim=(height, 0))
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
+        """A rectangle with coordinates of its own, without frame and ticks."""
+        with _settings():
+            made: Axes = self._figure.add_axes(
+                (
+                    left / self.width,
+                    1 - (top + height) / self.height,
+                    width / self.width,
+                    height / self.height,
+                )
+            )
+        made.set_axis_off()
+        return made
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        foreign: str,
+        *,
+        align: Align = "left",
+        upright: Upright = "center",
+        ink: str = "ink",
+        size: float = SIZE,
+        bold: bool = False,
+        rotation: float = 0.0,
+    ) -> None:
+        """One line of any text at a place of the page."""
+        self._texts.append(escape(cut(foreign), quote=False))
+        self.page.text(
+            x,
+            y,
+            _placeholder(len(self._texts) - 1),
+            ha=align,
+            va=upright,
+            color=_MARKERS.get(ink, ink),
+            fontsize=size,
+            fontweight="bold" if bold else "normal",
+            rotation=rotation,
+            rotation_mode="anchor",
+            parse_math=False,
+            clip_on=False,
+        )
+
+    def line(
+        self, x: tuple[float, float], y: tuple[float, float], *, ink: str = "line", width: float = 1.0,
+        dashed: bool = False,
+    ) -> None:
+        """A straight line on the page."""
+        self.page.plot(
+            x, y, color=_MARKERS[ink], linewidth=width, linestyle=(0, (4, 3)) if dashed else "-", clip_on=False
+        )
+
+    def svg(self, identity: str, label: str) -> str:
+        """The drawing as an SVG element. `identity` is the figure's, `label` what it says to who cannot see."""
+        written = io.StringIO()
+        with _settings(identity):
+            FigureCanvasSVG(self._figure).print_svg(written, metadata={"Date": None})
+        drawn = written.getvalue()
+        body = drawn[drawn.index(">", drawn.index("<svg")) + 1 : drawn.rindex("</svg>")]
+        opening = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
+            f'width="{self.width:g}" height="{self.height:g}" role="img" '
+            f'aria-label="{escape(cut(label), quote=True)}">'
+        )
+        return f"{opening}{self._with_texts(_tidy(body, identity))}</svg>"
+
+    def _with_texts(self, body: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: f">{self._texts[int(found[1])]}<", body)
+
+
+def _settings(salt: str = "") -> matplotlib.rc_context:
+    """matplotlib's own defaults and ours, whatever the user's file says; undone afterwards."""
+    defaults = {
+        name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")
+    }
+    return matplotlib.rc_context({**defaults, **_RC, "svg.hashsalt": salt})
+
+
+def _placeholder(number: int) -> str:
+    return f"t{number:05d}"
+
+
+_PLACEHOLDER = re.compile(r">t(\d{5})<")
+_ID = re.compile(r'\sid="([^"]+)"')
+_MARKER = re.compile("|".join(_VARIABLES))
+_CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL), ""),
+    # Would hold for the whole page. What it says stands in the page's style sheet.
+    (re.compile(r"<defs>\s*<style.*?</style>\s*</defs>\s*", re.DOTALL), ""),
+    (re.compile(r"<!--.*?-->\s*", re.DOTALL), ""),
+    (re.compile(r" ?font-family: [^;\"]*;"), ""),
+    (re.compile(r' transform="rotate\(-?0 [^)]*\)"'), ""),
+    (re.compile(r"xlink:href"), "href"),
+    # A variable is sure to be understood in a style, not in an attribute.
+    (re.compile(r' fill="(#0a00\w\w)"'), r' style="fill: \1"'),
+    (re.compile(r"(\d\.\d\d)\d+"), r"\1"),
+    (re.compile(r"\n\s*"), "\n"),
+)
+
+
+def _tidy(body: str, identity: str) -> str:
+    for pattern, replacement in _CHANGES:
+        body = pattern.sub(replacement, body)
+    used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', body))
+    names = {one or other for one, other in used}
+    body = _ID.sub(lambda found: f' id="{identity}-{found[1]}"' if found[1] in names else "", body)
+    body = re.sub(r'(url\(#|href="#)', rf"\g<1>{identity}-", body)
+    return _MARKER.sub(lambda found: _VARIABLES[found[0]], body)
