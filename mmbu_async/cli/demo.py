@@ -12,6 +12,7 @@ from rich.console import Console
 
 from mmbu_async import api
 from mmbu_async.cli import show
+from mmbu_async.cli.forms import writing
 from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.errors import ConfigError, RunChangedError
 from mmbu_async.pipeline.progress import silent
@@ -36,7 +37,7 @@ def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
     data = folder / "data"
     if not _is_free(data / "metadata.jsonl"):
         raise ConfigError(f"{data}: holds data that are no demo's; name another folder with --folder.")
-    with show.writing(data):
+    with writing(data):
         draw_split(data, rows=rows, seed=seed)
     say(f"Drew {rows} rows in the MMBU layout: {data}")
     try:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
+from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, logged, screen
 from mmbu_async.cli.options import with_settings
 from mmbu_async.errors import EXIT_OK, DataError, MmbuError
@@ -22,16 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-DEFAULT_STORE = Path("mmbu.sqlite")
-STORE_VARIABLE = "MMBU_STORE"
-StoreOption = Annotated[
-    Path,
-    typer.Option(
-        "--store", envvar=STORE_VARIABLE, show_envvar=False, help="The SQLite file that holds the runs."
-    ),
-]
 BenchmarkName = Annotated[str | None, typer.Argument(help="Benchmark [default: mmbu-public].")]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `mmbu status` lists them.")]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON.", rich_help_panel="Output")]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", help="Write the log to a file.", rich_help_panel="Output")
@@ -106,11 +98,12 @@ def run(
     """Evaluate a model on a benchmark; the same command again goes on where it stopped."""
     from mmbu_async import api
     from mmbu_async.cli import show
+    from mmbu_async.cli.forms import writing
     from mmbu_async.config import load_config, to_toml
 
     loaded = load_config(_with_benchmark(settings, benchmark), file=config)
     if write_config is not None:
-        with show.writing(write_config):
+        with writing(write_config):
             write_config.write_text(to_toml(loaded), encoding="utf-8")
         screen().print(f"wrote {write_config}: run it with `mmbu run --config {write_config}`", markup=False)
         return

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 
 from mmbu_async.api import DataCheck, Rescored, RunResult, RunStatus, Shown
+from mmbu_async.cli.forms import deliver
 from mmbu_async.config import RunConfig
-from mmbu_async.errors import ConfigError
 from mmbu_async.model import Benchmark
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
@@ -27,7 +25,6 @@ from mmbu_async.report import (
     to_markdown,
 )
 
-FORMATS = {".md": "markdown", ".json": "json", ".txt": "text"}
 SHOWN_CHANGES = 20
 
 
@@ -40,34 +37,8 @@ def report(
     full: bool = False,
 ) -> None:
     """Print a report, or write it to a file whose ending says the format."""
-    chosen = form or (FORMATS.get(out.suffix.lower()) if out is not None else "text")
-    if chosen not in FORMATS.values():
-        raise ConfigError(f"--format {form or out}: is none of {', '.join(FORMATS.values())}.")
-    if out is None:
-        match chosen:
-            case "markdown":
-                console.out(to_markdown(data), highlight=False)
-            case "json":
-                console.out(to_json(data), highlight=False)
-            case _:
-                _print(data, console, full)
-        return
-    with writing(out):
-        if chosen == "text":
-            with out.open("w", encoding="utf-8") as file:
-                _print(data, Console(file=file, width=100), full)
-        else:
-            out.write_text(to_markdown(data) if chosen == "markdown" else to_json(data), encoding="utf-8")
-
-
-@contextlib.contextmanager
-def writing(file: Path) -> Iterator[None]:
-    """What the system says against it is one sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(f"{file}: cannot be written ({reason}); choose another place.") from None
+    forms = {"markdown": lambda: to_markdown(data), "json": lambda: to_json(data)}
+    deliver(lambda console: _print(data, console, full), forms, console, form=form, out=out)
 
 
 def _print(data: ReportData, console: Console, full: bool) -> None:

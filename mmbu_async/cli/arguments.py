@@ -1,0 +1,18 @@
+"""Arguments and flags that several commands have alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_STORE = Path("mmbu.sqlite")
+STORE_VARIABLE = "MMBU_STORE"
+StoreOption = Annotated[
+    Path,
+    typer.Option(
+        "--store", envvar=STORE_VARIABLE, show_envvar=False, help="The SQLite file that holds the runs."
+    ),
+]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `mmbu status` lists them.")]

@@ -1,0 +1,52 @@
+"""The forms in which a page is given out: printed, or written to a file whose ending says the form."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from mmbu_async.errors import ConfigError
+
+TEXT = "text"
+ENDINGS = {".md": "markdown", ".json": "json", ".html": "html", ".txt": TEXT}
+
+
+def deliver(
+    print_text: Callable[[Console], None],
+    forms: Mapping[str, Callable[[], str]],
+    console: Console,
+    *,
+    form: str | None,
+    out: Path | None,
+    width: int = 100,
+) -> None:
+    """Print the page, or write it to `out`. `forms` are those beside text, by name; `width` is that of a text
+    in a file, in columns. Raises ConfigError for a form that is none of them, or a file that cannot be."""
+    chosen = form or (TEXT if out is None else ENDINGS.get(out.suffix.lower(), ""))
+    if chosen != TEXT and chosen not in forms:
+        raise ConfigError(f"--format {form or out}: is none of {', '.join((TEXT, *forms))}.")
+    if out is None:
+        if chosen == TEXT:
+            print_text(console)
+        else:
+            console.out(forms[chosen](), highlight=False, end="")
+        return
+    with writing(out):
+        if chosen == TEXT:
+            with out.open("w", encoding="utf-8") as file:
+                print_text(Console(file=file, width=width))
+        else:
+            out.write_text(forms[chosen](), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """What the system says against it is one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{file}: cannot be written ({reason}); choose another place.") from None
