@@ -51,9 +51,7 @@ def paragraph(foreign: str, *, class_: str | None = None) -> str:
 def section(identity: str, title: str, *parts: str) -> str:
     """A part of the page with a heading, that links can lead to."""
     heading = element("h2", text(title), id=f"{identity}-title")
-    return element(
-        "section", heading, "\n", *parts, id=identity, aria_labelledby=f"{identity}-title"
-    ) + "\n"
+    return element("section", heading, "\n", *parts, id=identity, aria_labelledby=f"{identity}-title") + "\n"
 
 
 def table(
@@ -107,9 +105,7 @@ def figure(identity: str, title: str, drawing: str, caption: str, *under: str, w
     """A drawing (an SVG element) with what it is above it, and how to read it below."""
     frame = scrolling(drawing, title) if wide else f'<div class="plot">{drawing}</div>\n'
     head = f"<figcaption>{element('h3', text(title))}{paragraph(caption)}</figcaption>\n"
-    return element(
-        "figure", "\n", head, frame, *under, id=identity, class_="wide" if wide else None
-    ) + "\n"
+    return element("figure", "\n", head, frame, *under, id=identity, class_="wide" if wide else None) + "\n"
 
 
 def download(name: str, columns: Sequence[str], rows: Iterable[Cells], *, label: str = "Data (CSV)") -> str:

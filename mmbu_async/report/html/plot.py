@@ -1,23 +1,24 @@
 """Drawings as SVG that belongs to a page: its font, its colours in light and dark, texts that stay text.
 
-matplotlib draws; what it writes is then made to fit. Colours are drawn as markers and replaced by variables of
-the page's style sheet. Texts are drawn as placeholders and replaced by escaped text, so that matplotlib reads
-no formula into a foreign `$`, looks for no glyph, and measures nothing. Ids get the figure's own name, since
-those of two SVGs in one page would meet.
+matplotlib draws; what it writes is then made to fit. Colours are drawn as markers and replaced by variables
+of the page's style sheet. Texts are drawn as placeholders and replaced by escaped text, so that matplotlib
+reads no formula into a foreign `$`, looks for no glyph, and measures nothing. Ids get the figure's own name,
+since those of two SVGs in one page would meet.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from mmbu_async.report.html.markup import cut
 
@@ -38,48 +39,37 @@ SIZE = 12.0
 
 _RC = {
     "svg.fonttype": "none",
+    "svg.hashsalt": "mmbu",
     "font.size": SIZE,
     "hatch.linewidth": 1.2,
+    "lines.solid_capstyle": "butt",
     "path.simplify": False,
 }
 
 
-def colour(name: str) -> str:
-    """What to draw with, where the page is to have the colour of that name."""
-    return _MARKERS[name]
+@contextmanager
+def drawing(width: float, height: float) -> Iterator[Plot]:
+    """A drawing to be made and written within this context: in it hold matplotlib's own settings and ours,
+    whatever the user's file says, and those of whoever draws beside us are as before afterwards."""
+    defaults: dict[Any, Any] = dict(matplotlib.rcParamsDefault)
+    ours = {name: value for name, value in (defaults | _RC).items() if "backend" not in name}
+    with matplotlib.rc_context(ours):
+        yield Plot(width, height)
 
 
 class Plot:
-    """A drawing of a width and height in pixels, the origin at its upper left.
-
-    Every text, ticks' included, goes through `text`. Nothing of it is shared: there is no current figure, and
-    the settings of whoever imports matplotlib beside us neither show nor change.
-    """
+    """A drawing of a width and height in pixels, the origin at its upper left. There is no current figure:
+    nothing of it is shared. Every text, ticks' included, goes through `text`."""
 
     def __init__(self, width: float, height: float) -> None:
         self.width = width
         self.height = height
         self._texts: list[str] = []
-        self._steps: list[Callable[[], None]] = []
-        with _settings():
-            self._figure = Figure(figsize=(width / 72, height / 72), dpi=72)
-            self._figure.patch.set_visible(False)
-            self.page = self.axes(0, 0, width, height)
-        self.page.set(xlim=(0, width), ylim=(height, 0))
-
-    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        """A rectangle with coordinates of its own, without frame and ticks."""
-        with _settings():
-            made: Axes = self._figure.add_axes(
-                (
-                    left / self.width,
-                    1 - (top + height) / self.height,
-                    width / self.width,
-                    height / self.height,
-                )
-            )
-        made.set_axis_off()
-        return made
+        self._figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+        self._figure.patch.set_visible(False)
+        self._page: Axes = self._figure.add_axes((0, 0, 1, 1))
+        self._page.set_axis_off()
+        self._page.set(xlim=(0, width), ylim=(height, 0))
 
     def text(
         self,
@@ -94,15 +84,17 @@ class Plot:
         bold: bool = False,
         rotation: float = 0.0,
     ) -> None:
-        """One line of any text at a place of the page."""
+        """One line of any text."""
+        if not foreign:
+            return
         self._texts.append(escape(cut(foreign), quote=False))
-        self.page.text(
+        self._page.text(
             x,
             y,
             _placeholder(len(self._texts) - 1),
             ha=align,
             va=upright,
-            color=_MARKERS.get(ink, ink),
+            color=_drawn(ink),
             fontsize=size,
             fontweight="bold" if bold else "normal",
             rotation=rotation,
@@ -112,19 +104,71 @@ class Plot:
         )
 
     def line(
-        self, x: tuple[float, float], y: tuple[float, float], *, ink: str = "line", width: float = 1.0,
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        *,
+        ink: str = "line",
+        width: float = 1.0,
         dashed: bool = False,
     ) -> None:
-        """A straight line on the page."""
-        self.page.plot(
-            x, y, color=_MARKERS[ink], linewidth=width, linestyle=(0, (4, 3)) if dashed else "-", clip_on=False
+        """A straight line."""
+        style = (0.0, (4.0, 3.0)) if dashed else "-"
+        self._page.plot(x, y, color=_drawn(ink), linewidth=width, linestyle=style, clip_on=False)
+
+    def point(
+        self,
+        x: float,
+        y: float,
+        *,
+        shape: str = "s",
+        size: float = 7.0,
+        face: str = "accent",
+        edge: str = "accent",
+    ) -> None:
+        """A mark around a place; `shape` is one of matplotlib's letters."""
+        self._page.scatter(
+            [x],
+            [y],
+            s=size * size,
+            marker=shape,
+            facecolor=_drawn(face),
+            edgecolor=_drawn(edge),
+            linewidth=1.4,
+            zorder=3,
+            clip_on=False,
+        )
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        face: str,
+        edge: str | None = None,
+        hatch: str | None = None,
+    ) -> None:
+        """A rectangle, `x` and `y` its upper left corner; a hatch is drawn in the colour of the edge."""
+        self._page.add_patch(
+            Rectangle(
+                (x, y),
+                width,
+                height,
+                facecolor=_drawn(face),
+                edgecolor=_drawn(edge or face),
+                linewidth=1.0 if edge else 0.0,
+                hatch=hatch,
+                zorder=2,
+                clip_on=False,
+            )
         )
 
     def svg(self, identity: str, label: str) -> str:
-        """The drawing as an SVG element. `identity` is the figure's, `label` what it says to who cannot see."""
+        """The drawing as an SVG element. `identity` is the figure's, `label` tells it to who cannot see."""
         written = io.StringIO()
-        with _settings(identity):
-            FigureCanvasSVG(self._figure).print_svg(written, metadata={"Date": None})
+        self._figure.savefig(written, format="svg", metadata={"Date": None})
         drawn = written.getvalue()
         body = drawn[drawn.index(">", drawn.index("<svg")) + 1 : drawn.rindex("</svg>")]
         opening = (
@@ -138,12 +182,9 @@ class Plot:
         return _PLACEHOLDER.sub(lambda found: f">{self._texts[int(found[1])]}<", body)
 
 
-def _settings(salt: str = "") -> matplotlib.rc_context:
-    """matplotlib's own defaults and ours, whatever the user's file says; undone afterwards."""
-    defaults = {
-        name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")
-    }
-    return matplotlib.rc_context({**defaults, **_RC, "svg.hashsalt": salt})
+def _drawn(colour: str) -> str:
+    """What to draw with: a marker for a colour of the page, any other colour as it is."""
+    return _MARKERS.get(colour, colour)
 
 
 def _placeholder(number: int) -> str:
@@ -164,7 +205,7 @@ _CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     # A variable is sure to be understood in a style, not in an attribute.
     (re.compile(r' fill="(#0a00\w\w)"'), r' style="fill: \1"'),
     (re.compile(r"(\d\.\d\d)\d+"), r"\1"),
-    (re.compile(r"\n\s*"), "\n"),
+    (re.compile(r"\s*\n\s*"), "\n"),
 )
 
 
