@@ -6,6 +6,9 @@ import re
 
 from mmbu_async.simulator.vision import Cues, Findings
 
+_CANDIDATE = re.compile(
+    r"^([A-Z])\) \[(\d+(?:\.\d+)?), (\d+(?:\.\d+)?), (\d+(?:\.\d+)?), (\d+(?:\.\d+)?)\]$", re.MULTILINE
+)
 _COUNT = re.compile(r"\b(how many|count|number of)\b", re.IGNORECASE)
 
 
@@ -20,6 +23,9 @@ def reply(text: str, findings: Findings | None) -> str:
         boxes = _detect(findings)
         seen = f"Thresholding shows {found} separate objects; the clearest are reported."
         return f"{seen}\n<answer>{boxes}</answer>"
+    if candidates := _CANDIDATE.findall(question):
+        letter = _pick(candidates, findings)
+        return f"Of the candidates this one fits best what stands out.\n<answer>{letter}</answer>"
     if _COUNT.search(question):
         return f"Thresholding and splitting of touching objects shows {found}.\n<answer>{found}</answer>"
     label, reason = _classify(question.casefold(), findings)
@@ -41,6 +47,23 @@ def _detect(findings: Findings) -> str:
 
     best = max(range(len(objects.boxes)), key=merit)
     return str(list(objects.boxes[best]))
+
+
+def _pick(candidates: list[tuple[str, ...]], findings: Findings) -> str:
+    """The letter of the candidate that lies most like one of the objects that were seen."""
+
+    def likeness(candidate: tuple[str, ...]) -> float:
+        box = tuple(float(number) for number in candidate[1:])
+        return max((_iou(box, seen) for seen in findings.objects.boxes), default=0.0)
+
+    return max(candidates, key=likeness)[0]
+
+
+def _iou(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    wide = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
+    high = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
+    inside = max(wide, 0.0) * max(high, 0.0)
+    return inside / max(one[2] * one[3] + other[2] * other[3] - inside, 1e-9)
 
 
 def _classify(question: str, findings: Findings) -> tuple[str, str]:

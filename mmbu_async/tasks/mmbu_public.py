@@ -132,8 +132,8 @@ class MmbuPublic:
             raise RowError(
                 shown, f"column 'task' starts with none of the known ({known}); correct it", repr(task)
             )
-        route = _route(task)
-        options = _options(row, shown, route)
+        route = route_of(task)
+        options = row_options(row, shown, route)
         fields["options"] = json.dumps(options, ensure_ascii=False)
         answer = _answer(row["answer"], fields["answer"], route)
         _check_answer(answer, shown, route)
@@ -216,22 +216,37 @@ def _family(task: str) -> str | None:
     return next((family for family in FAMILIES if start.startswith(family)), None)
 
 
-def _route(task: str) -> str:
+def route_of(task: str) -> str:
+    """Only the start of a task makes it object detection; see the card's routing table."""
     words = task.strip().lower()
     if words.startswith("object detection"):
         return OBJECT_DETECTION
     return MULTI_LABEL if "from segmentation" in words else SINGLE_ANSWER
 
 
-def _options(row: Mapping[str, Json], shown: str, route: str) -> tuple[str, ...]:
+def row_options(row: Mapping[str, Json], shown: str, route: str) -> tuple[str, ...]:
+    """The option texts as they stand, letters included. Raises RowError."""
     if route != OBJECT_DETECTION and "options" not in row:
         raise RowError(shown, "there is no column 'options', by which a judge grades; add it")
+    value = row.get("options")
     try:
-        return read_options(row.get("options"))
+        return read_options(_as_texts(value) if route == OBJECT_DETECTION else value)
     except ValueError as error:
         raise RowError(
             shown, f"column 'options' {error}; write a JSON list of texts", _short(row["options"])
         ) from None
+
+
+def _as_texts(value: Json) -> Json:
+    """Candidate boxes may be lists or objects, in a list or one a line: each becomes a text."""
+    if isinstance(value, str):
+        lines = [line.strip() for line in value.splitlines() if line.strip()]
+        if len(lines) > 1 and all(line[0] in "[{" and line[-1] in "]}" for line in lines):
+            return lines
+        value = read_list(value.strip()) or value
+    if isinstance(value, list | tuple):
+        return [json.dumps(item) if isinstance(item, list | tuple | dict) else item for item in value]
+    return value
 
 
 def _answer(value: Json, text: str | None, route: str) -> str:

@@ -42,6 +42,7 @@ Build = Callable[[Path], None]
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
 
 
 def struct(data: bytes) -> dict[str, Any]:
@@ -174,16 +175,20 @@ LAYOUTS: dict[str, Build] = {
 }
 
 
-def config(simulator: Simulator, folder: Path, benchmark: str, **changes: Any) -> RunConfig:
+def config(
+    simulator: Simulator, folder: Path, benchmark: str, endpoint: str = "openai", **changes: Any
+) -> RunConfig:
     base = f"{simulator.url}/v1"
     settings: dict[str, Any] = {
         "name": "r",
+        "endpoint": endpoint,
+        "base_url": base if endpoint == "openai" else simulator.url,
         "model": "m",
         "data": str(folder / "data"),
         "store": folder / "s.sqlite",
         "judge": JudgeConfig(endpoint="openai", base_url=base),
     }
-    return RunConfig(benchmark=benchmark, base_url=base, **settings | changes)
+    return RunConfig(benchmark=benchmark, **settings | changes)
 
 
 def built(folder: Path, build: Build) -> Path:
@@ -244,6 +249,60 @@ async def test_closed_mmbu_from_the_public_split(tmp_path: Path) -> None:
         )
         assert {row.sample.id.partition("@")[0] for row in circular} >= {"mini-class-ihc"}
         assert sum(row.sample.id.startswith("mini-class-ihc@") for row in circular) == 4
+
+
+def with_candidates(folder: Path, table: str) -> dict[str, str]:
+    """The detection rows of the real split, each with four candidate boxes; returns the right letters."""
+    (folder / "images").mkdir(parents=True)
+    rows = [json.loads(line) for line in (MINI / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row["task"].startswith("object detection")]
+    right: dict[str, str] = {}
+    for number, row in enumerate(rows):
+        (folder / row["file_name"]).write_bytes((MINI / row["file_name"]).read_bytes())
+        true, *_ = json.loads(row["answer"])
+        x, y, width, height = true
+        boxes = [[x + width, y + height, width, height], [1, 1, 3, 3], [x, y + 2 * height, 9, 9]]
+        boxes.insert(number % 4, true)
+        options = [f"{letter}) {box}" for letter, box in zip("ABCD", boxes, strict=True)]
+        # Some closed rows name the box, some its letter; one has candidates of which none is true.
+        answer = "ABCD"[number % 4] if number % 2 else json.dumps(true)
+        row |= {"VQA_type": "closed", "options": str(options), "answer": answer}
+        right[row["unique_id"]] = "ABCD"[number % 4]
+    lost = {**rows[0], "unique_id": "lost", "answer": "[[150, 150, 5, 5]]"}
+    rows.append(lost)
+    if table.endswith(".tsv"):
+        lines = ["\t".join(rows[0]), *("\t".join(str(row[name] or "") for name in row) for row in rows)]
+    else:
+        lines = [json.dumps(row) for row in rows]
+    (folder / table).write_text("\n".join(lines), encoding="utf-8")
+    return right
+
+
+@pytest.mark.parametrize("table", ["metadata.jsonl", "metadata.tsv"])
+@pytest.mark.parametrize("endpoint", ["openai", "anthropic"])
+async def test_closed_detection_among_candidate_boxes(tmp_path: Path, table: str, endpoint: str) -> None:
+    right = with_candidates(tmp_path / "data", table)
+    async with Simulator(SimulatorConfig()) as simulator:
+        settings = config(simulator, tmp_path, "mmbu-closed", endpoint)
+        checked = api.check_data("mmbu-closed", str(tmp_path / "data"))
+        assert any("no true one" in words for words in checked.rows.blemishes)
+        assert {prompt.text.count("Candidate boxes") for prompt in checked.rows.prompts.values()} == {0, 1}
+        result = await api.evaluate(settings)
+        await simulator.settled()
+        assert len(simulator.log) == len(right) + 1, "no judge is asked"
+    rows = {row.sample.id: row for row in result}
+    lost = rows.pop("lost")
+    assert lost.score is not None and "max_iou" in lost.score.detail
+    assert {key: row.sample.answer for key, row in rows.items()} == right
+    picked = {key: row.answer.text for key, row in rows.items() if row.answer}
+    assert {row.answer.how for row in rows.values() if row.answer} == {"tag"}
+    assert {key: row.score.correct for key, row in rows.items() if row.score} == {
+        key: picked[key] == letter for key, letter in right.items()
+    }
+    report = result.report()
+    assert report.complete and report.overall.chance == 0.25
+    assert report.rows.right >= 0.7 * len(right), "the eyes of the simulator find most nuclei"
+    assert report.detection is not None and report.detection.rows == 1
 
 
 @pytest.mark.parametrize(("answer", "letter"), [("b", "B"), ("B)", "B"), ("nevus", "B"), ("melanoma", "A")])
