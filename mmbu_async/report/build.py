@@ -15,6 +15,7 @@ from mmbu_async.report.groups import Attribute, Counts, Figures, Group, Tally
 from mmbu_async.report.heatmap import FAMILY, Heatmap, Modalities, graded, most_telling
 from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts
 from mmbu_async.report.official import Official
+from mmbu_async.report.plan import resolution
 from mmbu_async.report.provenance import provenance, selection
 from mmbu_async.report.rescoring import rescoring
 from mmbu_async.report.rotations import Rotations
@@ -60,6 +61,7 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         detection=census.boxes.figures(figures) if census.boxes.rows else None,
         circular=census.rotations.circular(figures, complete=complete),
         official=census.official.lines(),
+        resolution=resolution(rows.scored, rows.right),
         contrast=contrast(store, run, seed=seed) if complete else None,
         rescoring=rescoring(store, run),
         failure_kinds=dict(census.failures.most_common()),

@@ -15,8 +15,9 @@ from mmbu_async.report.flips import flips
 from mmbu_async.report.groups import Counts, Figures, Group
 from mmbu_async.report.joint import Joint, JointCensus
 from mmbu_async.report.paired import ClusterPairs, PairFigures, Pairs, ways
+from mmbu_async.report.plan import smallest_gap
 from mmbu_async.report.provenance import provenance
-from mmbu_async.stats import ClusterSums, detectable_difference, holm
+from mmbu_async.stats import ClusterSums, holm
 from mmbu_async.store import RunRecord, Store
 
 FLIPS_KEPT = 10
@@ -101,6 +102,7 @@ class Comparer:
         both = self._pair_figures.differences(pairs, clusters)
         p = self._pair_figures.test(found)
         parted = (found.wins + found.losses) / found.n if found.n else None
+        detectable = None if parted is None else smallest_gap(found.n, parted)
         return PairComparison(
             first=first.name,
             second=second.name,
@@ -115,7 +117,7 @@ class Comparer:
             p=p,
             p_holm=p,
             disagreement=parted,
-            detectable=None if parted is None else detectable_difference(found.n, disagreement=parted),
+            detectable=detectable,
             differing=differing(first, second),
             families=self._pair_figures.strata(FAMILY, *self._families(place)),
             attributes=tuple(self._attributes(place)),

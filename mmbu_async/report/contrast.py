@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import orjson
 
-from mmbu_async.model import Sample, Status
+from mmbu_async.model import Status
 from mmbu_async.report.model import Contrast, Delta
-from mmbu_async.stats import Pattern, paired_f1
-from mmbu_async.store import RowRecord, RunRecord, Store
+from mmbu_async.stats import Pattern, paired
+from mmbu_async.store import Result, RunRecord, Store
 
 OPEN = "mmbu-public"
 CLOSED = "mmbu-closed"
@@ -36,7 +36,8 @@ def contrast(store: Store, run: RunRecord, *, seed: int) -> Contrast | None:
         return None
     opened, closed = (run, other) if run.benchmark == OPEN else (other, run)
     families: defaultdict[str, Pairs] = defaultdict(Counter)
-    for family, one, two in _in_both(store.rows(opened.id), store.rows(closed.id)):
+    both = (store.results(run.id, columns=True) for run in (opened, closed))
+    for family, one, two in _in_both(*both):
         families[family][one, two] += 1
     if not families:
         return None
@@ -71,33 +72,28 @@ def _complete(store: Store, run: RunRecord) -> bool:
     return not store.scores_stale(run.id, run.judge.id if run.judge else None)
 
 
-def _in_both(
-    opened: Iterable[RowRecord], closed: Iterable[RowRecord]
-) -> Iterator[tuple[str, Pattern, Pattern]]:
+def _in_both(opened: Iterable[Result], closed: Iterable[Result]) -> Iterator[tuple[str, Pattern, Pattern]]:
     """Family and both outcomes of each row that is scored in both.
 
     Rows are told by their content, not by their place: those whose answer is no option are in no closed run,
     and all behind them stand elsewhere. Memory holds a mark and a pattern for each closed row.
     """
-    outcomes = {_mark(row.sample): _pattern(row) for row in closed if row.status is Status.SCORED}
+    outcomes = {_mark(row): _pattern(row) for row in closed if row.status is Status.SCORED}
     for row in opened:
-        if row.status is Status.SCORED and (other := outcomes.get(_mark(row.sample))) is not None:
+        if row.status is Status.SCORED and (other := outcomes.get(_mark(row))) is not None:
             yield row.family, _pattern(row), other
 
 
-def _mark(sample: Sample) -> bytes:
+def _mark(row: Result) -> bytes:
     """The same for a row of the dataset in whatever form it is asked."""
-    columns = {name: value for name, value in sample.fields.items() if name != SHOWN_ORDER}
+    columns = {name: value for name, value in (row.fields or {}).items() if name != SHOWN_ORDER}
     return hashlib.blake2b(
-        orjson.dumps([sample.id, columns], option=orjson.OPT_SORT_KEYS), digest_size=16
+        orjson.dumps([row.row_id, columns], option=orjson.OPT_SORT_KEYS), digest_size=16
     ).digest()
 
 
-def _pattern(row: RowRecord) -> Pattern:
-    score = row.score
-    if score is None:
-        raise ValueError(f"Row {row.sample.id} is scored, but has no score.")
-    return Pattern(tp=score.tp, fp=score.fp, fn=score.fn, correct=bool(score.correct))
+def _pattern(row: Result) -> Pattern:
+    return Pattern(tp=row.tp, fp=row.fp, fn=row.fn, correct=row.correct)
 
 
 def _delta(name: str, pairs: Pairs, seed: int) -> Delta:
@@ -106,7 +102,14 @@ def _delta(name: str, pairs: Pairs, seed: int) -> Delta:
         seed,
         *(int(part) for pair, n in ordered.items() for pattern in pair for part in (*pattern, n)),
     ]
-    found = paired_f1(ordered, np.random.default_rng(numbers))
+    found = paired(ordered, np.random.default_rng(numbers))
     return Delta(
-        name=name, n=pairs.total(), open_f1=found.first, closed_f1=found.second, difference=found.difference
+        name=name,
+        n=pairs.total(),
+        open_f1=found.f1.first,
+        closed_f1=found.f1.second,
+        difference=found.f1.difference,
+        open_accuracy=found.accuracy.first,
+        closed_accuracy=found.accuracy.second,
+        accuracy_difference=found.accuracy.difference,
     )

@@ -9,6 +9,7 @@ from mmbu_async.report import words
 from mmbu_async.report.groups import SMALL, Group
 from mmbu_async.report.model import Party, ReportData
 from mmbu_async.report.plain import markdown as safe
+from mmbu_async.report.plan import resolution_text
 from mmbu_async.report.sections import sections
 from mmbu_async.store.records import CallTotals
 
@@ -63,6 +64,9 @@ def _scores(report: ReportData) -> str:
             f"{words.count(report.resamples)} resamples; Wilson's of the accuracy, which keeps a width "
             "where all rows are alike, and takes rows as independent.\n"
         )
+    if report.resolution is not None:
+        clustered = report.overall.clusters is not None
+        text += f"\n{resolution_text(report.resolution, clustered=clustered)}\n"
     return f"{text}\n{report.convention}\n"
 
 

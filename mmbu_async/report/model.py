@@ -13,6 +13,7 @@ from mmbu_async.model import Json
 from mmbu_async.report.distributions import Distributions
 from mmbu_async.report.groups import Attribute, Group
 from mmbu_async.report.heatmap import Heatmap
+from mmbu_async.report.plan import Resolution
 from mmbu_async.stats import Estimate, Interval
 from mmbu_async.store.records import CallTotals
 
@@ -116,7 +117,12 @@ class OfficialLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """Micro-F1 in MMBU's closed format beside the open one, over the same rows."""
+    """Micro-F1 and accuracy in MMBU's closed format beside the open one, over the same rows.
+
+    Accuracy stands beside F1 because the formats count wrong answers differently: a closed one that names no
+    option is an unanswered row, with one FN, while a wrong open one has an FP too. So F1 can rise from open
+    to closed where not one more row is right.
+    """
 
     name: str
     n: int
@@ -124,7 +130,11 @@ class Delta:
     open_f1: float | None
     closed_f1: float | None
     difference: Estimate
-    """Closed - open, with a paired interval."""
+    """Of F1, closed - open, with a paired interval."""
+    open_accuracy: float | None
+    closed_accuracy: float | None
+    accuracy_difference: Estimate
+    """Of the accuracy, from the same resamples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +257,8 @@ class ReportData:
     """None where options were not rotated."""
     official: tuple[OfficialLine, ...]
     """Empty where rows have no discipline and subject."""
+    resolution: Resolution | None
+    """Which difference to another run so many rows show; None where no row has a score."""
     contrast: Contrast | None
     """None unless this run and one in MMBU's other format are complete and share rows."""
     rescoring: Rescoring | None

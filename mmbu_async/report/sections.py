@@ -75,24 +75,30 @@ def _official(lines: tuple[OfficialLine, ...]) -> Section:
 
 def _contrast(found: Contrast) -> Section:
     note = (
-        f"Micro-F1 of run {found.closed_run} (closed) minus that of run {found.open_run} (open), over the "
-        "rows that both have; the interval is paired by row."
+        f"Run {found.closed_run} (closed) minus run {found.open_run} (open), over the rows that both have; "
+        "the interval is paired by row. Read Δ of F1 beside Δ of acc: a closed answer that names no option "
+        "counts as one FN, a wrong open one as FP and FN, so that F1 can gain where no more rows are right."
     )
     if found.differing:
         note += f" The runs also differ in {', '.join(found.differing)}."
     return Section(
         title="Δ closed \u2212 open",
-        columns=("rows", "closed F1", "open F1", "Δ", "95 % CI of Δ"),
+        columns=("rows", "", "closed", "open", "Δ", "95 % CI of Δ"),
         rows=tuple(
             (
                 delta.name,
                 words.count(delta.n),
-                words.share(delta.closed_f1),
-                words.share(delta.open_f1),
-                words.signed(delta.difference.value),
-                words.difference(delta.difference),
+                figure,
+                words.share(closed),
+                words.share(opened),
+                words.signed(difference.value),
+                words.difference(difference),
             )
             for delta in (found.overall, *found.families)
+            for figure, closed, opened, difference in (
+                ("F1", delta.closed_f1, delta.open_f1, delta.difference),
+                ("acc", delta.closed_accuracy, delta.open_accuracy, delta.accuracy_difference),
+            )
         ),
         note=note,
     )

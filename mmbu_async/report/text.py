@@ -12,6 +12,7 @@ from mmbu_async.report import tables, words
 from mmbu_async.report.groups import SMALL, Attribute, Group
 from mmbu_async.report.model import Detection, Party, ReportData
 from mmbu_async.report.plain import line
+from mmbu_async.report.plan import resolution_text
 from mmbu_async.report.sections import rescored, sections
 from mmbu_async.store.records import CallTotals
 
@@ -77,6 +78,9 @@ def _headline(report: ReportData) -> Iterator[RenderableType]:
         yield Text(f"Random    {words.baseline(overall)}")
     if overall.open:
         yield Text("Each from 'all open rows wrong' to 'all open rows right'.")
+    if report.resolution is not None:
+        clustered = overall.clusters is not None
+        yield Text(resolution_text(report.resolution, clustered=clustered))
 
 
 def _families(report: ReportData) -> Iterator[RenderableType]:

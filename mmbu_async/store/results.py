@@ -62,6 +62,13 @@ class JointCounts(NamedTuple):
     first_only: int
     """Right in the first run alone."""
     second_only: int
+    first_rows: int
+    """Rows that the first run is about, with and without a score."""
+    second_rows: int
+
+    @property
+    def n(self) -> int:
+        return self.right + self.wrong + self.first_only + self.second_only
 
 
 def results(connection: sqlite3.Connection, run_id: int, *, columns: bool) -> Iterator[Result]:
@@ -114,9 +121,12 @@ def joint_counts(connection: sqlite3.Connection, first: int, second: int) -> Joi
         (bool(one), bool(other)): count
         for one, other, count in connection.execute(query("joint_counts"), values)
     }
+    rows = [connection.execute(query("selected"), {"run": run}).fetchone()[0] for run in (first, second)]
     return JointCounts(
         right=found.get((True, True), 0),
         wrong=found.get((False, False), 0),
         first_only=found.get((True, False), 0),
         second_only=found.get((False, True), 0),
+        first_rows=rows[0],
+        second_rows=rows[1],
     )
