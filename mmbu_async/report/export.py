@@ -10,15 +10,15 @@ lists in Parquet. The dataset's own columns are `fields` in JSON Lines, `data.NA
 from __future__ import annotations
 
 import csv
-import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import orjson
 
-from mmbu_async.errors import ConfigError, StoreFullError
+from mmbu_async.errors import ConfigError
 from mmbu_async.model import Json
+from mmbu_async.report.files import whole_file
 from mmbu_async.report.plain import csv_cell
 from mmbu_async.report.records import DATA, record
 from mmbu_async.store import RunRecord, Store
@@ -32,7 +32,6 @@ Records = Iterable[dict[str, Json]]
 def export(store: Store, run: RunRecord, path: Path, *, form: Form | None = None) -> int:
     """Write the run's rows to `path`, in the format that its ending names; returns how many.
 
-    Goes to a file beside it first, which takes its place at the end: a broken export leaves nothing half.
     Raises ConfigError where the ending or the place is no good, StoreFullError where the disk is full.
     """
     chosen = form or ENDINGS.get(path.suffix.lower())
@@ -42,18 +41,8 @@ def export(store: Store, run: RunRecord, path: Path, *, form: Form | None = None
     judge = run.judge.name if run.judge else None
     records = (record(detail, run.name, judge) for detail in store.details(run.id))
     columns = () if chosen == "jsonl" else store.columns(run.dataset.id)
-    part = path.with_name(path.name + ".part")
-    try:
-        count = _WRITERS[chosen](records, part, columns)
-        part.replace(path)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise StoreFullError(f"{path}: the disk is full; make room or export to another one.") from None
-        reason = error.strerror or error
-        raise ConfigError(f"{path}: cannot be written ({reason}); choose another place.") from None
-    finally:
-        part.unlink(missing_ok=True)
-    return count
+    with whole_file(path) as part:
+        return _WRITERS[chosen](records, part, columns)
 
 
 def write_submission(store: Store, run: RunRecord, path: Path) -> int:
@@ -66,7 +55,8 @@ def write_submission(store: Store, run: RunRecord, path: Path) -> int:
         if row.completion is not None and row.answer is not None:
             text = row.answer.text if row.sample.options else row.completion.text.strip()
             answers[row.sample.id] = text
-    path.write_bytes(orjson.dumps(answers, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    with whole_file(path) as part:
+        part.write_bytes(orjson.dumps(answers, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return len(answers)
 
 

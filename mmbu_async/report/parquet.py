@@ -14,10 +14,16 @@ from mmbu_async.model import Json
 
 ROWS_A_GROUP = 5_000
 TEXT_A_GROUP = 64 * 2**20
-"""Characters of replies after which a row group ends: a bound for memory where replies are long."""
+"""Characters of LONG columns after which a row group ends: a bound for memory where replies are long."""
+LONG = ("reply", "reasoning", "judge_reply", "verdicts", "calls")
+
+ROWS_A_BATCH = 200
+"""Rows that wait as Python's objects, which take many times the room of Arrow's."""
 
 TEXT, WHOLE, REAL, YES = "text", "whole", "real", "yes"
 TEXTS = "texts"
+NESTED = "nested"
+"""Written as JSON text."""
 
 TYPES: Mapping[str, str] = {
     "run": TEXT,
@@ -29,7 +35,7 @@ TYPES: Mapping[str, str] = {
     "true_answer": TEXT,
     "options": TEXTS,
     "images": TEXTS,
-    "strata": TEXT,
+    "strata": NESTED,
     "status": TEXT,
     "correct": YES,
     "answer": TEXT,
@@ -37,7 +43,7 @@ TYPES: Mapping[str, str] = {
     "tp": WHOLE,
     "fp": WHOLE,
     "fn": WHOLE,
-    "score_detail": TEXT,
+    "score_detail": NESTED,
     "reply": TEXT,
     "reasoning": TEXT,
     "finish": TEXT,
@@ -53,7 +59,7 @@ TYPES: Mapping[str, str] = {
     "judge": TEXT,
     "verdict": YES,
     "judge_reply": TEXT,
-    "verdicts": TEXT,
+    "verdicts": NESTED,
     "attempts": WHOLE,
     "input_tokens": WHOLE,
     "output_tokens": WHOLE,
@@ -68,20 +74,20 @@ TYPES: Mapping[str, str] = {
     "image_scale": REAL,
     "image_sha256": TEXT,
     "image_note": TEXT,
-    "calls": TEXT,
+    "calls": NESTED,
 }
 """Column -> kind, in the order of the file; the dataset's own columns follow, all of them texts."""
 
 
-def write_parquet(records: Iterable[Mapping[str, Json]], path: Path, columns: Sequence[str]) -> int:
-    """Write records that have TYPES and `columns`; returns how many. Without any the file has no rows."""
+def write_parquet(records: Iterable[dict[str, Json]], path: Path, columns: Sequence[str]) -> int:
+    """Write records that have TYPES and `columns`, in this order; returns how many. Without any the file has
+    no rows."""
     schema = _schema(columns)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for group in _groups(records, schema.names):
-            table = pa.Table.from_pydict(group, schema=schema)
-            writer.write_table(table)
-            count += table.num_rows
+        for group in _groups(records, columns, schema):
+            writer.write_table(group)
+            count += group.num_rows
     return count
 
 
@@ -92,30 +98,38 @@ def _schema(columns: Sequence[str]) -> Any:
         REAL: pa.float64(),
         YES: pa.bool_(),
         TEXTS: pa.list_(pa.string()),
+        NESTED: pa.string(),
     }
     fields = [(name, types[kind]) for name, kind in TYPES.items()]
     return pa.schema([*fields, *((name, pa.string()) for name in columns)])
 
 
-def _groups(records: Iterable[Mapping[str, Json]], names: Sequence[str]) -> Iterator[dict[str, list[Json]]]:
-    """Columns of values, each as it will be stored: nested ones would take many times the room."""
-    group: dict[str, list[Json]] = {name: [] for name in names}
-    rows, held = 0, 0
+def _groups(records: Iterable[dict[str, Json]], columns: Sequence[str], schema: Any) -> Iterator[Any]:
+    """Tables, one a row group."""
+    nested = (*(name for name, kind in TYPES.items() if kind == NESTED), *columns)
+    batches: list[Any] = []
+    rows: list[tuple[Json, ...]] = []
+    count, held = 0, 0
     for one in records:
-        for name, values in group.items():
-            values.append(_value(one[name], name))
-        rows += 1
-        held += len(one["reply"] or "") + len(one["reasoning"] or "")
-        if rows >= ROWS_A_GROUP or held >= TEXT_A_GROUP:
-            yield group
-            group = {name: [] for name in names}
-            rows, held = 0, 0
-    if rows:
-        yield group
+        for name in nested:
+            value = one[name]
+            if value is not None and type(value) is not str:
+                one[name] = orjson.dumps(value).decode()
+        rows.append(tuple(one.values()))
+        count += 1
+        held += sum(len(one[name] or "") for name in LONG)
+        full = count >= ROWS_A_GROUP or held >= TEXT_A_GROUP
+        if full or len(rows) >= ROWS_A_BATCH:
+            batches.append(_batch(rows, schema))
+            rows = []
+        if full:
+            yield pa.Table.from_batches(batches)
+            batches, count, held = [], 0, 0
+    if count:
+        yield pa.Table.from_batches([*batches, *([_batch(rows, schema)] if rows else [])])
 
 
-def _value(value: Json, column: str) -> Json:
-    """Text columns hold text: what is none is written as JSON."""
-    if value is None or isinstance(value, str) or TYPES.get(column, TEXT) != TEXT:
-        return value
-    return orjson.dumps(value).decode()
+def _batch(rows: Sequence[tuple[Json, ...]], schema: Any) -> Any:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+    return pa.record_batch(arrays, schema=schema)

@@ -23,7 +23,8 @@ from mmbu_async.store import codec
 from mmbu_async.store.scores import verdict_from
 from mmbu_async.store.sql import query
 
-ROWS_A_PAGE = 500
+ROWS_A_PAGE = 50
+"""Few: a row can hold some 100 KB, and Python walks again and again over what is kept of a larger page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +96,13 @@ def details(connection: sqlite3.Connection, run_id: int) -> Iterator[RowDetail]:
 def row(connection: sqlite3.Connection, run_id: int, row_id: str) -> RowDetail | None:
     """One row by its id; None where the run has none of this id."""
     found = connection.execute(query("key_of_row"), {"run": run_id, "row": codec.clean(row_id)}).fetchone()
-    if found is None:
-        return None
-    page = _page(connection, run_id, found[0] - 1, 1)
-    return page[0] if page and page[0].record.key == found[0] else None
+    return None if found is None else by_key(connection, run_id, found[0])
+
+
+def by_key(connection: sqlite3.Connection, run_id: int, key: int) -> RowDetail | None:
+    """One row by its key; None where the run has none of this key."""
+    page = _page(connection, run_id, key - 1, 1)
+    return page[0] if page and page[0].record.key == key else None
 
 
 def _page(connection: sqlite3.Connection, run_id: int, after: int, n: int) -> list[RowDetail]:
