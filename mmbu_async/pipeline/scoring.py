@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
-from mmbu_async.model import Answer, Benchmark, JudgeItem, Prompt, Score, ScoreItem, Verdict
+from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt, Score, ScoreItem, Verdict
 from mmbu_async.store import Replaced, RunRecord, ScoreInput, Store
 
 CHUNK = 256
@@ -32,11 +32,12 @@ def score_run(
     judge_id: int | None,
     only_stale: bool,
     package_version: str,
+    publish: Mapping[str, Json] | None = None,
 ) -> Replaced:
     """Write the score of each row that has a reply. Nothing is bought.
 
     A verdict counts only where it answers the prompt that today's reading of the reply would ask; else the
-    row is unjudged until a rejudge.
+    row is unjudged until a rejudge. With `publish` judge and settings of the run change with the scores.
     """
     inputs = store.score_inputs(run.id, judge_id, only_stale=only_stale)
     return store.replace_scores(
@@ -45,6 +46,7 @@ def score_run(
         _scored(inputs, benchmark, fill),
         package_version=package_version,
         now=time.time(),
+        publish=publish,
     )
 
 

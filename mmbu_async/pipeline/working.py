@@ -79,19 +79,17 @@ class Worker:
             if not self.work.judge_anew:
                 self.store.set_run_config(self.run.id, stored_config(self.config))
             reason = await self._session(judge_id, judged)
-            scored_by = self.run.judge.id if self.run.judge is not None else None
-            if self.work.judge_anew and reason is None:
-                self.store.set_run_judge(self.run.id, judge_id)
-                self.store.set_run_config(self.run.id, stored_config(self.config))
-                scored_by = judge_id
+            published = self.work.judge_anew and reason is None
+            own = self.run.judge.id if self.run.judge is not None else None
             score_run(
                 self.store,
                 self.run,
                 self.rules.benchmark,
                 self.rules.fill,
-                judge_id=scored_by,
+                judge_id=judge_id if published else own,
                 only_stale=True,
                 package_version=VERSION,
+                publish=stored_config(self.config) if published else None,
             )
         return reason
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from mmbu_async.model import Answer, Completion, Sample, Score, Verdict
+from mmbu_async.model import Answer, Completion, Json, Sample, Score, Verdict
 from mmbu_async.store import changes, codec
 from mmbu_async.store.sql import query
 from mmbu_async.store.transactions import insert_page, transaction
@@ -86,11 +86,13 @@ def replace(
     *,
     package_version: str,
     now: float,
+    publish: Mapping[str, Json] | None = None,
 ) -> Replaced:
     """Store scores, all or none of them. Rows that are not among them keep theirs.
 
     They gather in a temporary table of this connection, so that scoring may take its time without holding
-    up a run that is writing; only the last step locks the store.
+    up a run that is writing; only the last step locks the store. `publish` are settings: in that same step
+    they become the run's, and the judge the run's judge, so that nobody ever sees one without the others.
     """
     connection.execute(query("new_scores"))
     stream = iter(scores)
@@ -104,6 +106,10 @@ def replace(
             rescore = changes.keep(connection, run_id, package_version=package_version, now=now)
             connection.execute(query("publish_scores"))
             connection.execute(query("note_scoring"), {"run": run_id, "version": package_version, "now": now})
+            if publish is not None:
+                connection.execute(query("set_run_judge"), {"run": run_id, "judge": judge_id})
+                config = codec.dump(dict(publish))
+                connection.execute(query("set_run_config"), {"run": run_id, "config": config})
     finally:
         connection.execute(query("drop_new_scores"))
     return Replaced(rows=count, rescore=rescore)

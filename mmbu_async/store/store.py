@@ -257,12 +257,20 @@ class Store:
         *,
         package_version: str,
         now: float,
+        publish: Mapping[str, Json] | None = None,
     ) -> Replaced:
         """Store scores, all or none. Consumes a stream (`score_inputs` may feed it) and locks the store only
-        at its end. What scores were before they changed is kept: see `last_rescore`."""
+        at its end. What scores were before they changed is kept: see `last_rescore`. `publish`: in the same
+        transaction the judge becomes the run's judge, and these settings its settings."""
         with self._named():
             return scores.replace(
-                self._connection, run_id, judge_id, scored, package_version=package_version, now=now
+                self._connection,
+                run_id,
+                judge_id,
+                scored,
+                package_version=package_version,
+                now=now,
+                publish=publish,
             )
 
     def scores_stale(self, run_id: int, judge_id: int | None) -> bool:
