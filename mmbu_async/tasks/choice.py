@@ -107,6 +107,9 @@ class MultipleChoice(ABC):
     def prompt_hashes(self) -> Mapping[str, str]:
         return hashes(self._prompts)
 
+    def prompt_texts(self) -> Mapping[str, str]:
+        return self._prompts
+
     def read(self, sample: Sample, completion: Completion) -> Answer:
         return read_choice(completion.text, sample.options)
 

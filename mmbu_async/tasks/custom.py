@@ -171,10 +171,13 @@ class CustomBenchmark:
         return one_image_first(text, len(sample.images), self._file.prompt.system)
 
     def prompt_hashes(self) -> Mapping[str, str]:
+        return hashes(self.prompt_texts())
+
+    def prompt_texts(self) -> Mapping[str, str]:
         # Scorer and columns decide answers as much as words do, so the whole file counts.
         prompt = self._file.prompt
         texts = {"template": prompt.template, "system": prompt.system or ""}
-        return hashes({**texts, "description": self._file.model_dump_json()})
+        return {**texts, "description": self._file.model_dump_json()}
 
     def read(self, sample: Sample, completion: Completion) -> Answer:
         match self._file.scorer.kind:

@@ -157,6 +157,9 @@ class MmbuPublic:
     def prompt_hashes(self) -> Mapping[str, str]:
         return hashes(self._prompts)
 
+    def prompt_texts(self) -> Mapping[str, str]:
+        return self._prompts
+
     def read(self, sample: Sample, completion: Completion) -> Answer:
         return committed_answer(completion.text)
 

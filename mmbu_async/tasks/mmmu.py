@@ -111,6 +111,9 @@ class Mmmu:
     def prompt_hashes(self) -> Mapping[str, str]:
         return hashes(self._prompts)
 
+    def prompt_texts(self) -> Mapping[str, str]:
+        return self._prompts
+
     def read(self, sample: Sample, completion: Completion) -> Answer:
         if sample.route == CHOICE:
             return read_choice(completion.text, sample.options, row_id=sample.id)

@@ -95,6 +95,9 @@ class ShortAnswers:
     def prompt_hashes(self) -> Mapping[str, str]:
         return hashes(self._prompts)
 
+    def prompt_texts(self) -> Mapping[str, str]:
+        return self._prompts
+
     def read(self, sample: Sample, completion: Completion) -> Answer:
         if sample.answer.lower() in ("yes", "no"):
             return read_yes_no(completion.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from importlib import resources
+from typing import Protocol, runtime_checkable
 
 
 def prompt_text(name: str) -> str:
@@ -15,3 +16,12 @@ def prompt_text(name: str) -> str:
 def hashes(prompts: Mapping[str, str]) -> dict[str, str]:
     """SHA-256 of each text, hexadecimal."""
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in prompts.items()}
+
+
+@runtime_checkable
+class TellsPrompts(Protocol):
+    """A benchmark that gives out the texts behind its hashes, for whoever must repeat a run. Ours all do; a
+    benchmark of a plug-in may."""
+
+    def prompt_texts(self) -> Mapping[str, str]:
+        """The texts of `prompt_hashes`, by the same names."""
