@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import warnings
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -27,6 +27,7 @@ from mmbu_async.pipeline.dryrun import DryRun, DryRunner
 from mmbu_async.pipeline.opening import (
     Bench,
     Rules,
+    check_same_judge,
     config_of,
     find_or_make_run,
     lay_out,
@@ -42,7 +43,15 @@ from mmbu_async.pipeline.selecting import keeper
 from mmbu_async.pipeline.working import Work, Worker
 from mmbu_async.report import ReportData, build_report, write_submission
 from mmbu_async.report import export as write_export
+from mmbu_async.report.adaptations import Adaptations, build_adaptations
+from mmbu_async.report.comparable import check_comparable
+from mmbu_async.report.compare import build_comparison
+from mmbu_async.report.comparison import Comparison
+from mmbu_async.report.flips import write_flips
+from mmbu_async.report.pairs_file import naming, read_pairs
+from mmbu_async.report.plan import Plan, make_plan
 from mmbu_async.sources import samples
+from mmbu_async.stats.power import ALPHA, POWER
 from mmbu_async.store import Replaced, RowDetail, RowRecord, RunCounts, RunRecord, RunTotals, Store
 from mmbu_async.version import VERSION
 
@@ -124,14 +133,15 @@ async def rejudge(
     store: Path = Path("mmbu.sqlite"),
     judge: JudgeConfig | None = None,
     changes: Mapping[str, Json] | None = None,
+    failed: bool = False,
     watch: Watch = silent,
     check: bool = True,
 ) -> RunResult:
     """Buy verdicts, and nothing else, for rows that have a reply and no usable verdict of this judge.
 
     Earlier verdicts stay under the earlier judge's name. Scores follow the new judge once it was asked about
-    every row. None: the run's own judge, for rows it left unjudged or that are read differently today.
-    `changes` may name the judge's settings and REJUDGE_SETTINGS. Raises ConfigError for others, which would
+    every row. None: the run's own judge, for rows it left unjudged or that are read differently today;
+    `failed`: only for rows it left unjudged. `changes` may name the judge's settings and REJUDGE_SETTINGS. Raises ConfigError for others, which would
     be kept with a run whose replies were made without them.
     """
     if idle := sorted(set(changes or ()) - REJUDGE_SETTINGS):
@@ -144,12 +154,15 @@ async def rejudge(
         config = _changed(config_of(found, store), changes)
         if judge is not None:
             config = config.model_copy(update={"judge": judge})
-        work = Work(kind="rejudge", infer=False, judge_anew=True)
+        rules = rules_of(config)
+        if failed:
+            check_same_judge(found, config, rules)
+        work = Work(kind="rejudge", infer=False, judge_anew=True, failed_only=failed)
         worker = Worker(
             store=opened,
             run=found,
             config=config,
-            rules=rules_of(config),
+            rules=rules,
             work=work,
             watch=watch,
             random=Random(),
@@ -223,6 +236,73 @@ def show(run: str, row_id: str, *, store: Path = Path("mmbu.sqlite")) -> Shown:
             if item is not None:
                 texts["judge"] = rules.fill(item).text
         return Shown(detail=detail, prompts=texts)
+
+
+def compare(
+    runs: Sequence[str], *, store: Path = Path("mmbu.sqlite"), flips: Path | None = None
+) -> Comparison:
+    """Runs over the same content of one benchmark, row by row; the first is the baseline. Scores are brought
+    up to date first. `flips`: a .csv file for every row that a later run gained or lost.
+
+    Raises ConfigError or DataError where the runs cannot be compared, and says what to do instead.
+    """
+    with open_existing(store) as opened:
+        found = [opened.run(name) for name in runs]
+        check_comparable(opened, found)
+        current = [_current(opened, run, store) for run in found]
+        compared = build_comparison(opened, current)
+        if flips is not None:
+            write_flips(opened, current, flips)
+        return compared
+
+
+def compare_pairs(file: Path, *, store: Path = Path("mmbu.sqlite")) -> Adaptations:
+    """Adapted models beside their base models, from a CSV file with the columns base, adapted (names of runs)
+    and training_size: win rates, and the line of win rate over training rows."""
+    pairs = read_pairs(file)
+    with open_existing(store) as opened:
+        known: dict[str, RunRecord] = {}
+        for pair in pairs:
+            for name in (pair.base, pair.adapted):
+                with naming(file, pair):
+                    known[name] = known.get(name) or _current(opened, opened.run(name), store)
+        return build_adaptations(
+            opened, file, [(pair, known[pair.base], known[pair.adapted]) for pair in pairs]
+        )
+
+
+def plan(
+    run: str | None = None,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    difference: float | None = None,
+    rows: int | None = None,
+    accuracy: float | None = None,
+    disagreement: float | None = None,
+    power: float = POWER,
+    alpha: float = ALPHA,
+) -> Plan:
+    """How many rows show a difference of accuracy between two runs, or which difference so many rows show.
+    `run` gives its accuracy, and its rows where neither is asked. Raises ConfigError for what cannot be."""
+    if run is not None:
+        if accuracy is not None:
+            raise ConfigError(f"--accuracy {accuracy:g}: run '{run}' has its own; leave one of the two out.")
+        with open_existing(store) as opened:
+            found = _current(opened, opened.run(run), store)
+            counts = opened.joint_counts(found.id, found.id)
+        if not counts.n:
+            raise ConfigError(f"run '{run}' has no row with a score, and so no accuracy; give --accuracy.")
+        accuracy = counts.right / counts.n
+        rows = counts.n if rows is None and difference is None else rows
+    return make_plan(
+        difference=difference,
+        rows=rows,
+        accuracy=accuracy,
+        disagreement=disagreement,
+        power=power,
+        alpha=alpha,
+        run=run,
+    )
 
 
 def export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite")) -> int:
@@ -348,11 +428,16 @@ def rejudge_sync(
     store: Path = Path("mmbu.sqlite"),
     judge: JudgeConfig | None = None,
     changes: Mapping[str, Json] | None = None,
+    failed: bool = False,
     watch: Watch = silent,
     check: bool = True,
 ) -> RunResult:
     """`rejudge` for callers without an event loop."""
-    return run_sync(lambda: rejudge(run, store=store, judge=judge, changes=changes, watch=watch, check=check))
+    return run_sync(
+        lambda: rejudge(
+            run, store=store, judge=judge, changes=changes, failed=failed, watch=watch, check=check
+        )
+    )
 
 
 async def _work(
@@ -407,6 +492,12 @@ def _lasting(judge: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str
     if changes.get("endpoint", judge["endpoint"]) != judge["endpoint"]:
         gone |= {"base_url", "api_key_env"}
     return {name: value for name, value in judge.items() if name not in gone}
+
+
+def _current(store: Store, run: RunRecord, path: Path) -> RunRecord:
+    """The run with scores that are up to date."""
+    _bring_up_to_date(store, run, path)
+    return store.run(run.name)
 
 
 def _bring_up_to_date(store: Store, run: RunRecord, path: Path) -> None:

@@ -138,15 +138,25 @@ def resume(
 def rejudge(
     name: RunName,
     settings: Any = None,
+    failed: Annotated[
+        bool,
+        typer.Option(
+            "--failed",
+            help="Ask the run's judge again, only about rows of which it gave no usable verdict. Without it "
+            "rows whose reply this version reads differently are asked about as well.",
+        ),
+    ] = False,
     log_json: LogJson = False,
     log_file: LogFile = None,
 ) -> None:
-    """Buy verdicts only: of another judge (--judge-model …), or for rows that have none yet."""
+    """Buy verdicts only: of another judge (--judge-model …), or for rows that have none yet (--failed)."""
     from mmbu_async import api
 
     store = _store_of(settings)
     with logged(log_json, log_file) as watch:
-        result = api.rejudge_sync(name, store=store, changes=settings, watch=watch, check=False)
+        result = api.rejudge_sync(
+            name, store=store, changes=settings, failed=failed, watch=watch, check=False
+        )
     finish(result, rejudged=True)
 
 

@@ -237,13 +237,27 @@ def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:
             "continue it, or `mmbu run --new-run` to start another.",
             changes,
         )
-    judge_changes = differences(run.judge.identity, judge) if run.judge is not None else ()
+    judge_changes = _judge_changes(run, judge)
     if judge_changes:
         raise RunChangedError(
             f"run '{run.name}' is judged with other settings ({'; '.join(judge_changes)}): use the earlier "
             f"ones to continue it, or `mmbu rejudge {run.name}` for another judge's verdicts.",
             tuple(f"judge.{change}" for change in judge_changes),
         )
+
+
+def check_same_judge(run: RunRecord, config: RunConfig, rules: Rules) -> None:
+    """Rows without a verdict can be asked about alone only where the others have one of the same judge."""
+    changes = _judge_changes(run, judge_identity(config.judge, rules.judge_prompt_sha256))
+    if changes:
+        raise ConfigError(
+            f"--failed asks the judge of run '{run.name}' again, and these settings make another one "
+            f"({'; '.join(changes)}): leave out --failed, so that it is asked about every row."
+        )
+
+
+def _judge_changes(run: RunRecord, judge: Identity) -> tuple[str, ...]:
+    return differences(run.judge.identity, judge) if run.judge is not None else ()
 
 
 def _check_selection(run: RunRecord, selected: int, config: RunConfig) -> None:

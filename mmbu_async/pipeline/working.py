@@ -47,6 +47,8 @@ class Work:
     infer: bool = True
     judge_anew: bool = False
     """Look also at rows that have a verdict, and publish this judge's verdicts when all are asked."""
+    failed_only: bool = False
+    """Of a rejudge: leave rows alone that have a verdict, whatever reading of the reply it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ class Worker:
             proven=counts.completed > 0,
             infer=self.work.infer,
             judge=judged,
-            rejudge=self.work.judge_anew,
+            rejudge=self.work.judge_anew and not self.work.failed_only,
         )
 
         async def heartbeat(writer: Writer) -> None:

@@ -1,0 +1,96 @@
+"""Verdicts bought again: of which rows, of which judge, and when they become the run's."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmbu_async import api
+from mmbu_async.errors import ConfigError
+from mmbu_async.model import Answer, Completion, Status
+from mmbu_async.tasks.mmbu_public import MmbuPublic
+from tests.whole_run import ROWS, addresses, calls, config, simulated, statuses
+
+pytestmark = pytest.mark.usefixtures("keys", "short_waits")
+
+BARREN = "no_verdict@judge=text:picture number 7?"
+
+
+async def test_failed_alone_asks_about_rows_without_a_verdict_only(
+    data: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with simulated(BARREN) as simulator:
+        result = await api.evaluate(config(simulator, store, data))
+        assert statuses(result) == {Status.SCORED: ROWS - 1, Status.UNJUDGED: 1}
+        assert result.exit_code == 3
+
+    plain = MmbuPublic.read
+
+    def reading(self: MmbuPublic, sample: Any, completion: Completion) -> Answer:
+        answer = plain(self, sample, completion)
+        return replace(answer, text=f"{answer.text} indeed") if sample.id == "row-9" else answer
+
+    monkeypatch.setattr(MmbuPublic, "read", reading)
+    async with simulated() as simulator:
+        changes = {"judge": addresses(simulator)["judge"]}
+        result = await api.rejudge("r", store=store, changes=changes, failed=True)
+        asked = await calls(simulator, "judge")
+        assert len(asked) == 1
+        by_row = {row.sample.id: row.status for row in api.rows("r", store=store)}
+        assert by_row.pop("row-7") is Status.SCORED, "asked again"
+        api.rescore("r", store=store)
+        # Without the flag the row whose reply is read differently is asked about as well.
+        assert not api.report("r", store=store).complete
+        result = await api.rejudge("r", store=store, changes=changes)
+        assert len(await calls(simulator, "judge")) == 2
+        assert result.complete
+        assert not await calls(simulator)
+
+
+async def test_failed_asks_no_other_judge(data: Path, store: Path) -> None:
+    async with simulated(BARREN) as simulator:
+        await api.evaluate(config(simulator, store, data))
+        before = len(await calls(simulator, "judge"))
+        for other in ({"model": "other-judge"}, {"max_tokens": 4096}):
+            with pytest.raises(ConfigError, match=r"--failed .* leave out --failed"):
+                await api.rejudge("r", store=store, changes={"judge": other}, failed=True)
+        assert len(await calls(simulator, "judge")) == before
+        await api.rejudge("r", store=store, changes={"judge": {"rpm": 600.0}}, failed=True)
+        assert len(await calls(simulator, "judge")) == before + 2, "twice about the one row"
+
+
+async def test_another_judges_verdicts_are_published_at_once_and_whole(data: Path, store: Path) -> None:
+    """Somebody looks at the run all the time while it is judged anew."""
+    seen: set[tuple[Any, ...]] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        with closing(sqlite3.connect(store)) as connection:
+            while not over.is_set():
+                seen.update(
+                    connection.execute(
+                        "SELECT run.judge_id, json_extract(run.config, '$.judge.model'), score.judge_id, "
+                        "status, count(*) FROM run JOIN score ON score.run_id = run.id GROUP BY 1, 2, 3, 4"
+                    ).fetchall()
+                )
+
+    async with simulated("no_verdict@judge=text:picture number 3?") as simulator:
+        await api.evaluate(config(simulator, store, data, judge={"model": "first"}))
+        watching = threading.Thread(target=look)
+        watching.start()
+        try:
+            changes = {"judge": {"model": "second"}}
+            await api.rejudge("r", store=store, changes=changes)
+        finally:
+            over.set()
+            watching.join()
+    first = {(1, "first", 1, "scored", ROWS - 1), (1, "first", 1, "unjudged", 1)}
+    second = {(2, "second", 2, "scored", ROWS - 1), (2, "second", 2, "unjudged", 1)}
+    assert first <= seen <= first | second
+    assert api.report("r", store=store).ran.judge is not None
