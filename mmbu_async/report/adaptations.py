@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmbu_async.errors import DataError, MmbuError
+from mmbu_async.errors import DataError
 from mmbu_async.report import words
 from mmbu_async.report.comparable import check_comparable
-from mmbu_async.report.pairs_file import PairLine
+from mmbu_async.report.pairs_file import PairLine, naming
 from mmbu_async.stats import LEVEL, Fit, holm, least_squares, mcnemar
 from mmbu_async.store import RunRecord, Store
 
@@ -77,10 +77,8 @@ def build_adaptations(
     naming the line, where runs cannot be compared."""
     first = lines[0][1]
     for line, base, adapted in lines:
-        try:
+        with naming(path, line):
             check_comparable(store, (base, adapted))
-        except MmbuError as error:
-            raise type(error)(f"{path}, line {line.line}: {error}") from None
         if base.dataset.id != first.dataset.id:
             raise DataError(
                 f"{path}, line {line.line}: run '{base.name}' is over other rows than '{first.name}' in line "

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmbu_async.errors import ConfigError
+from mmbu_async.errors import ConfigError, MmbuError
 
 COLUMNS = ("base", "adapted", "training_size")
 EXAMPLE = "base,adapted,training_size"
@@ -25,6 +26,15 @@ class PairLine:
     adapted: str
     training_size: float
     """Rows (images, or image-text pairs) that the adaptation was trained on."""
+
+
+@contextmanager
+def naming(path: Path, pair: PairLine) -> Iterator[None]:
+    """Errors about a pair say in which line it stands."""
+    try:
+        yield
+    except MmbuError as error:
+        raise type(error)(f"{path}, line {pair.line}: {error}") from None
 
 
 def read_pairs(path: Path) -> tuple[PairLine, ...]:

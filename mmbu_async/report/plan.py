@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mmbu_async.errors import ConfigError
 from mmbu_async.report import words
 from mmbu_async.stats import detectable_difference, independent_disagreement, rows_needed
 from mmbu_async.stats.power import ALPHA, POWER
@@ -71,28 +72,31 @@ def resolution(rows: int, right: int) -> Resolution | None:
     )
 
 
-def plan_rows(
-    difference: float,
+def make_plan(
     *,
-    accuracy: float = UNKNOWN_ACCURACY,
+    difference: float | None = None,
+    rows: int | None = None,
+    accuracy: float | None = None,
     disagreement: float | None = None,
     power: float = POWER,
     alpha: float = ALPHA,
     run: str | None = None,
 ) -> Plan:
-    """How many rows show this difference. `disagreement` takes the place of both assumptions.
+    """How many rows show `difference`, or which difference `rows` show. `disagreement` takes the place of
+    both assumptions. `run`: whose accuracy is given.
 
-    Raises ValueError where the difference is larger than the disagreement, or than the accuracy allows.
+    Raises ConfigError naming the flag of what cannot be.
     """
-    if difference > max(accuracy, 1 - accuracy):
-        raise ValueError(f"no accuracy lies {difference:g} from {accuracy:g}")
-    named = _parting(difference, accuracy) if disagreement is None else {GIVEN: disagreement}
-    return Plan(
-        wanted=difference,
-        rows=None,
-        accuracy=accuracy,
-        run=run,
-        assumptions=tuple(
+    _check(accuracy=accuracy, disagreement=disagreement, power=power, alpha=alpha)
+    level = UNKNOWN_ACCURACY if accuracy is None else accuracy
+    if (difference is None) == (rows is None):
+        raise ConfigError(
+            "give either --difference, to learn how many rows it needs, or --rows, to learn the reverse."
+        )
+    if difference is not None:
+        _check_difference(difference, level, disagreement)
+        named = _parting(difference, level) if disagreement is None else {GIVEN: disagreement}
+        assumptions = [
             Assumption(
                 name=name,
                 disagreement=share,
@@ -100,28 +104,17 @@ def plan_rows(
                 rows=rows_needed(difference, disagreement=share, power=power, alpha=alpha),
             )
             for name, share in named.items()
-        ),
-        power=power,
-        alpha=alpha,
-    )
-
-
-def plan_difference(
-    rows: int,
-    *,
-    accuracy: float = UNKNOWN_ACCURACY,
-    disagreement: float | None = None,
-    power: float = POWER,
-    alpha: float = ALPHA,
-    run: str | None = None,
-) -> Plan:
-    """Which difference so many rows show."""
+        ]
+    else:
+        if rows is None or rows < 1:
+            raise ConfigError(f"--rows {rows}: must be 1 or more.")
+        assumptions = list(_gaps(rows, level, disagreement, power, alpha))
     return Plan(
-        wanted=None,
+        wanted=difference,
         rows=rows,
-        accuracy=accuracy,
+        accuracy=level,
         run=run,
-        assumptions=tuple(_gaps(rows, accuracy, disagreement, power, alpha)),
+        assumptions=tuple(assumptions),
         power=power,
         alpha=alpha,
     )
@@ -174,3 +167,27 @@ def _parting(difference: float, accuracy: float) -> dict[str, float]:
     others = [other for other in (accuracy - difference, accuracy + difference) if 0 <= other <= 1]
     independent = max(independent_disagreement(accuracy, other) for other in (accuracy, *others))
     return {INDEPENDENT: independent, HALF: max(independent / 2, difference)}
+
+
+def _check(*, accuracy: float | None, disagreement: float | None, power: float, alpha: float) -> None:
+    for name, share in (("accuracy", accuracy), ("disagreement", disagreement)):
+        if share is not None and not 0 <= share <= 1:
+            raise ConfigError(f"--{name} {share:g}: is a share of the rows, from 0 to 1.")
+    for name, chance in (("power", power), ("alpha", alpha)):
+        if not 0 < chance < 1:
+            raise ConfigError(f"--{name} {chance:g}: must be between 0 and 1.")
+
+
+def _check_difference(difference: float, accuracy: float, disagreement: float | None) -> None:
+    if not 0 < difference <= 1:
+        raise ConfigError(
+            f"--difference {difference:g}: is a difference of accuracies, above 0 and at most 1; 0.02 is two "
+            "points."
+        )
+    if disagreement is not None and difference > disagreement:
+        raise ConfigError(
+            f"--difference {difference:g}: runs that disagree on {disagreement:g} of the rows "
+            "(--disagreement) differ by no more than that."
+        )
+    if disagreement is None and difference > max(accuracy, 1 - accuracy):
+        raise ConfigError(f"--difference {difference:g}: no accuracy lies so far from {accuracy:g}.")
