@@ -3,9 +3,11 @@
 `Store` is the synchronous door, `Writer` and `Reader` are those of a running engine.
 """
 
+from mmbu_async.store.browse import Browser
 from mmbu_async.store.calls import CallRecord, LeaseBeat, VerdictRecord
 from mmbu_async.store.changes import Cause, Rescore, ScoreChange
 from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.listed import Choices, ListedRow, Place, RowFilter, RowVerdict
 from mmbu_async.store.longform import LongRow
 from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.reader import Reader, RowToJudge
@@ -27,24 +29,30 @@ from mmbu_async.store.store import Store
 from mmbu_async.store.writer import Writer
 
 __all__ = [
+    "Browser",
     "CallRecord",
     "CallTotals",
     "Cause",
+    "Choices",
     "DatasetRecord",
     "FlipRecord",
     "JointCounts",
     "JudgeRecord",
     "LeaseBeat",
     "LeaseOwner",
+    "ListedRow",
     "LongRow",
     "Outcome",
+    "Place",
     "Reader",
     "Replaced",
     "Rescore",
     "Result",
     "RowDetail",
+    "RowFilter",
     "RowRecord",
     "RowToJudge",
+    "RowVerdict",
     "RunCounts",
     "RunRecord",
     "RunTotals",
