@@ -14,6 +14,7 @@ from mmbu_async.stats.bootstrap import (
     Headline,
     Pattern,
     headline,
+    headlines,
     percentile_interval,
     resample_counts,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "detectable_difference",
     "fleiss_kappa",
     "headline",
+    "headlines",
     "holm",
     "independent_disagreement",
     "krippendorff_alpha",

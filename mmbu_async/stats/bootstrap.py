@@ -7,8 +7,10 @@ of counts, and the result is exactly that of resampling rows, not an approximati
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,15 @@ from mmbu_async.stats.intervals import Interval
 
 RESAMPLES = 1_000
 LEVEL = 0.95
+
+RARE = 24
+"""Rows of a pattern below which drawing them one by one costs less than one binomial draw a resample."""
+FEW_RARE = 4
+"""Rare patterns from which on it is worth the detour. Rows with one label have three patterns in all."""
+ROWS_AT_ONCE = 4_000_000
+"""Most rows that are drawn one by one at the same time: 32 MB of them."""
+BLOCK = 256
+"""Sets of rows whose resampled figures are held at the same time: 4 MB of 1,000 resamples each."""
 
 
 class Pattern(NamedTuple):
@@ -55,44 +66,110 @@ def headline(
     level: float = LEVEL,
 ) -> Headline:
     """Accuracy and micro-F1 of the rows that `counts` sums up, with percentile intervals."""
+    (found,) = headlines([(counts, rng)], resamples=resamples, level=level)
+    return found
+
+
+def headlines(
+    sets: Iterable[tuple[Mapping[Pattern, int], np.random.Generator]],
+    *,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> Iterator[Headline]:
+    """`headline` of many sets of rows in less time: each is what `headline` gives it, bit for bit."""
+    remaining = iter(sets)
+    while block := [_resampled(counts, rng, resamples) for counts, rng in islice(remaining, BLOCK)]:
+        yield from _headlines(block, level)
+
+
+class _Figure(NamedTuple):
+    value: float | None
+    resampled: NDArray[np.float64]
+    """The figure in each resample that has one."""
+
+
+NO_FIGURE = _Figure(value=None, resampled=np.empty(0))
+
+
+def _resampled(
+    counts: Mapping[Pattern, int], rng: np.random.Generator, resamples: int
+) -> tuple[_Figure, _Figure]:
+    """Accuracy and micro-F1 of one set of rows."""
     kept = [(pattern, count) for pattern, count in counts.items() if count]
     if not kept:
-        return Headline(accuracy=Estimate(), f1=Estimate())
+        return NO_FIGURE, NO_FIGURE
     outcome = np.array([pattern for pattern, _ in kept], dtype=np.int64)
     observed = np.array([count for _, count in kept], dtype=np.int64)
     tp, fp, fn, right = (int(total) for total in observed @ outcome)
     n = int(observed.sum())
-    drawn = resample_counts(observed, rng, resamples) @ outcome
-    return Headline(
-        accuracy=estimate(right / n, drawn[:, 3] / n, level),
-        f1=estimate(micro_f1(tp, fp, fn), micro_f1_each(*drawn[:, :3].T), level),
+    # Whole numbers below 2**53 lose nothing as floats, whose products are three times as fast.
+    drawn = resample_counts(observed, rng, resamples).astype(np.float64) @ outcome.astype(np.float64)
+    return (
+        _Figure(right / n, drawn[:, 3] / n),
+        _Figure(micro_f1(tp, fp, fn), micro_f1_each(*drawn[:, :3].T)),
     )
+
+
+def _headlines(block: Sequence[tuple[_Figure, _Figure]], level: float) -> Iterator[Headline]:
+    figures = [figure for both in block for figure in both]
+    intervals = iter(percentile_intervals([figure.resampled for figure in figures], level))
+    for accuracy, f1 in block:
+        yield Headline(
+            accuracy=_estimate(accuracy.value, next(intervals)), f1=_estimate(f1.value, next(intervals))
+        )
 
 
 def resample_counts(observed: ArrayLike, rng: np.random.Generator, resamples: int) -> NDArray[np.int64]:
     """How often each pattern occurs in each resample: shape (resamples, patterns).
 
-    `observed` holds how often each pattern occurs in the data; its sum must be positive.
+    `observed` holds how often each pattern occurs in the data; its sum must be positive. Each row of the
+    result is one draw from the multinomial distribution. Where several patterns are rare, that draw is made
+    in two steps, which is the same and takes less than half the time: how many rows fall on any of the rare
+    patterns, and then on which of their rows each of them falls.
     """
     seen = np.asarray(observed, dtype=np.int64)
     n = int(seen.sum())
-    return rng.multinomial(n, seen / n, size=resamples)
+    rare = seen < RARE
+    rows = np.repeat(np.arange(len(seen), dtype=np.uint16), np.where(rare, seen, 0))
+    if np.count_nonzero(rare) < FEW_RARE or len(rows) > min(ROWS_AT_ONCE // resamples, 2**16):
+        return rng.multinomial(n, seen / n, size=resamples)
+    often = np.flatnonzero(~rare)
+    drawn = rng.multinomial(n, np.append(seen[often], len(rows)) / n, size=resamples)
+    cells = np.repeat(np.arange(resamples) * len(seen), drawn[:, -1])
+    cells += rows[rng.integers(0, len(rows), len(cells), dtype=np.uint16)]
+    counts = np.bincount(cells, minlength=resamples * len(seen)).reshape(resamples, len(seen))
+    counts[:, often] = drawn[:, :-1]
+    return counts
 
 
 def percentile_interval(values: NDArray[np.float64], level: float = LEVEL) -> Interval | None:
     """The middle `level` of resampled values; None where no resample has a value."""
-    if not values.size:
-        return None
+    return percentile_intervals([values], level)[0]
+
+
+def percentile_intervals(
+    resampled: Sequence[NDArray[np.float64]], level: float = LEVEL
+) -> list[Interval | None]:
+    """The same for many figures; those with equally many values together, which is three times as fast."""
+    found: list[Interval | None] = [None] * len(resampled)
+    alike: defaultdict[int, list[int]] = defaultdict(list)
+    for place, values in enumerate(resampled):
+        alike[len(values)].append(place)
+    alike.pop(0, None)
     tail = 50 * (1 - level)
-    low, high = np.percentile(values, (tail, 100 - tail))
-    return Interval(low=float(low), high=float(high))
+    for places in alike.values():
+        ends = np.percentile([resampled[place] for place in places], (tail, 100 - tail), axis=1)
+        for place, (low, high) in zip(places, ends.T.tolist(), strict=True):
+            found[place] = Interval(low=low, high=high)
+    return found
 
 
 def estimate(value: float | None, resampled: NDArray[np.float64], level: float) -> Estimate:
     """A figure with the interval of its resampled values; without either where it has none."""
-    if value is None:
-        return Estimate()
-    interval = percentile_interval(resampled, level)
-    if interval is None:
+    return _estimate(value, percentile_interval(resampled, level))
+
+
+def _estimate(value: float | None, interval: Interval | None) -> Estimate:
+    if value is None or interval is None:
         return Estimate(value=value)
     return Estimate(value=value, low=interval.low, high=interval.high)
