@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
+from mmbu_async.cli import comparing
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, logged, screen
 from mmbu_async.cli.options import with_settings
@@ -196,6 +197,10 @@ def report(
     from mmbu_async.cli import show
 
     show.report(api.report(name, store=store), screen(), form=form, out=out, full=full)
+
+
+app.command()(comparing.compare)
+app.command()(comparing.plan)
 
 
 @app.command()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import orjson
 
+from mmbu_async.report.adaptations import Adaptations
 from mmbu_async.report.comparison import Comparison
 from mmbu_async.report.model import ReportData
 
 
-def to_json(report: ReportData | Comparison) -> str:
+def to_json(report: ReportData | Comparison | Adaptations) -> str:
     """Indented, UTF-8 text kept as it is; ends with a line end. What is not known is null."""
     return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
