@@ -57,7 +57,7 @@ from mmbu_async.version import VERSION
 
 T = TypeVar("T")
 
-REJUDGE_SETTINGS = frozenset({"judge", "max_cost", "synchronous"})
+REJUDGE_SETTINGS = frozenset({"judge", "judge_coverage", "max_cost", "synchronous"})
 """Settings that a rejudge heeds."""
 
 SUBMISSION = ".submission.json"
@@ -72,6 +72,8 @@ class RunResult:
     counts: RunCounts
     stopped: MmbuError | None
     """Why the session ended early; None: nothing was left to do."""
+    judge_coverage: float = 1.0
+    """The share of rows with a verdict that was asked for: see RunConfig."""
 
     @property
     def complete(self) -> bool:
@@ -82,7 +84,10 @@ class RunResult:
     def exit_code(self) -> int:
         if self.stopped is not None:
             return self.stopped.exit_code
-        return EXIT_OK if self.complete else EXIT_INCOMPLETE
+        counts = self.counts
+        if counts.failed or counts.pending or counts.coverage < self.judge_coverage:
+            return EXIT_INCOMPLETE
+        return EXIT_OK
 
     def report(self) -> ReportData:
         return report(self.run, store=self.store)
@@ -141,8 +146,8 @@ async def rejudge(
 
     Earlier verdicts stay under the earlier judge's name. Scores follow the new judge once it was asked about
     every row. None: the run's own judge, for rows it left unjudged or that are read differently today;
-    `failed`: only for rows it left unjudged. `changes` may name the judge's settings and REJUDGE_SETTINGS. Raises ConfigError for others, which would
-    be kept with a run whose replies were made without them.
+    `failed`: only for rows it left unjudged. `changes` may name the judge's settings and REJUDGE_SETTINGS.
+    Raises ConfigError for others, which would be kept with a run whose replies were made without them.
     """
     if idle := sorted(set(changes or ()) - REJUDGE_SETTINGS):
         raise ConfigError(
@@ -462,7 +467,13 @@ async def _finish(worker: Worker, check: bool) -> RunResult:
     if stopped is not None and check:
         raise stopped
     counts = worker.store.counts(worker.run.id)
-    return RunResult(run=worker.run.name, store=worker.store.path, counts=counts, stopped=stopped)
+    return RunResult(
+        run=worker.run.name,
+        store=worker.store.path,
+        counts=counts,
+        stopped=stopped,
+        judge_coverage=worker.config.judge_coverage,
+    )
 
 
 def _no_image(ref: ImageRef) -> bytes:

@@ -187,6 +187,9 @@ class RunConfig(CallSettings):
     max_cost: float | None = Field(default=None, gt=0)
     """US dollars, model and judge together, after which no further call is started."""
     judge: JudgeConfig = JudgeConfig()
+    judge_coverage: float = Field(default=1.0, ge=0, le=1)
+    """Share of the rows that need a judge which must have a usable verdict, else the command exits with 3.
+    From it on, unjudged rows alone are no failure, and the report still says incomplete."""
     synchronous: Literal["full", "normal"] = "full"
     """SQLite's durability: `full` survives a power cut, `normal` only the end of the process."""
     image_limits: Path | None = None

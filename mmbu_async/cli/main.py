@@ -135,7 +135,7 @@ def resume(
 
 
 @app.command()
-@with_settings(only=("store", "max_cost", "synchronous"))
+@with_settings(only=("store", "max_cost", "synchronous", "judge_coverage"))
 def rejudge(
     name: RunName,
     settings: Any = None,

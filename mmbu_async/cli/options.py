@@ -19,6 +19,7 @@ _TABLES = {"params": "param", "where": "where"}
 _FIXED = {"benchmark", "judge"}
 
 _PANELS = {
+    JUDGE_PANEL: ("judge_coverage",),
     "The model under test": ("model", "endpoint", "base_url", "api_key_env", "stream"),
     "Sampling": ("max_tokens", "temperature", "seed", "params"),
     "Rows": ("data", "limit", "task", "where"),
@@ -116,7 +117,9 @@ def _gather(given: dict[str, Any]) -> dict[str, Any]:
         if value is None or value == []:
             continue
         bare = name.removeprefix("judge_")
-        target = judge if name.startswith("judge_") else settings
+        of_judge = name.startswith("judge_") and bare in JudgeConfig.model_fields
+        bare = bare if of_judge else name
+        target = judge if of_judge else settings
         target[bare] = _pairs(bare, value) if bare in _TABLES else value
     if judge:
         settings["judge"] = judge

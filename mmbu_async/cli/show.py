@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 
@@ -62,6 +63,8 @@ def row(shown: Shown, console: Console) -> None:
 def how_to_go_on(result: RunResult, console: Console, *, rejudged: bool = False) -> None:
     """The next command, where there is one."""
     counts = result.counts
+    if result.stopped is None and counts.coverage < 1:
+        _say(console, _coverage(result))
     run = shlex.quote(plain.line(result.run)) + _store_flag(result.store)
     if result.stopped is not None and rejudged:
         # Until it was asked about every row a judge is not the run's own: a resume would ask the earlier one.
@@ -70,6 +73,20 @@ def how_to_go_on(result: RunResult, console: Console, *, rejudged: bool = False)
         _say(console, f"`mmbu resume {run}` goes on where this stopped.")
     elif counts.unjudged or counts.to_judge:
         _say(console, f"`mmbu rejudge {run}` asks the judge again about the unjudged rows.")
+
+
+def _coverage(result: RunResult) -> str:
+    """How far the judge came, and whether that was far enough."""
+    counts, wanted = result.counts, result.judge_coverage
+    # Rounded down: a row that is missing must not be rounded away.
+    percent = math.floor(1e4 * counts.coverage) / 100
+    found = (
+        f"The judge gave a usable verdict on {counts.by_verdict:,} of the {counts.need_judge:,} rows that "
+        f"need one ({percent:g} %); --judge-coverage asks for {100 * wanted:g} %"
+    )
+    if counts.coverage < wanted:
+        return f"{found}: too few."
+    return f"{found}: enough, so that the unjudged rows alone are no failure; the report stays incomplete."
 
 
 def _store_flag(store: Path) -> str:

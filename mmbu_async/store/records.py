@@ -106,9 +106,21 @@ class RunCounts:
     """Rows whose verdict of the run's judge is unusable."""
     scored: int
     """Rows that the last scoring found right or wrong, or found to have no public answer."""
+    by_verdict: int = 0
+    """Of these, the rows with a usable verdict of the run's judge."""
     to_judge: int
     """Rows with a reply, and neither a usable verdict nor a score made without one. Before the first
     scoring this includes rows that need no judge: only the benchmark knows those."""
+
+    @property
+    def need_judge(self) -> int:
+        """Rows with a reply that cannot be scored without a verdict, as far as the last scoring knows."""
+        return self.by_verdict + self.completed - self.scored
+
+    @property
+    def coverage(self) -> float:
+        """Share of these that are scored; 1 where there are none."""
+        return self.by_verdict / self.need_judge if self.need_judge else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,7 @@ def sessions(connection: sqlite3.Connection, run_id: int) -> tuple[SessionRecord
 
 
 def counts(connection: sqlite3.Connection, run_id: int) -> RunCounts:
-    selected, completed, failed, judged, unjudged, scored, to_judge = connection.execute(
+    selected, completed, failed, judged, unjudged, scored, by_verdict, to_judge = connection.execute(
         query("counts"), {"run": run_id}
     ).fetchone()
     return RunCounts(
@@ -162,6 +162,7 @@ def counts(connection: sqlite3.Connection, run_id: int) -> RunCounts:
         judged=judged,
         unjudged=unjudged,
         scored=scored,
+        by_verdict=by_verdict,
         to_judge=to_judge,
     )
 

@@ -94,3 +94,26 @@ async def test_another_judges_verdicts_are_published_at_once_and_whole(data: Pat
     second = {(2, "second", 2, "scored", ROWS - 1), (2, "second", 2, "unjudged", 1)}
     assert first <= seen <= first | second
     assert api.report("r", store=store).ran.judge is not None
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(1.0, 3), (0.98, 3), (0.975, 0), (0.0, 0)])
+async def test_a_share_of_verdicts_can_be_enough(data: Path, store: Path, wanted: float, code: int) -> None:
+    """One of 40 rows stays without a verdict: 0.975 of them have one."""
+    async with simulated(BARREN) as simulator:
+        result = await api.evaluate(config(simulator, store, data, judge_coverage=wanted))
+        assert (result.exit_code, result.complete) == (code, False)
+        report = result.report()
+        assert report.first_line.startswith("INCOMPLETE")
+        assert report.overall.accuracy.value is None, "bounds, whatever was asked for"
+        # What was asked for stays with the run, and can be changed by whoever goes on.
+        for again in (await api.resume("r", store=store), await api.rejudge("r", store=store)):
+            assert again.exit_code == code
+        lowered = await api.rejudge("r", store=store, changes={"judge_coverage": 0.9})
+        assert lowered.exit_code == 0
+        assert (await api.resume("r", store=store)).exit_code == 0
+
+
+async def test_enough_verdicts_do_not_make_up_for_a_reply(data: Path, store: Path) -> None:
+    async with simulated("content_policy@model=text:picture number 8?") as simulator:
+        result = await api.evaluate(config(simulator, store, data, judge_coverage=0.5))
+        assert (result.counts.coverage, result.exit_code) == (1.0, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.errors import ConfigError, InterruptedRunError, MmbuError, RunNotFoundError
 from mmbu_async.store import RunCounts, Store
 
-COUNTS = RunCounts(selected=3, completed=3, failed=0, pending=0, judged=2, unjudged=1, scored=2, to_judge=0)
+COUNTS = RunCounts(
+    selected=3, completed=3, failed=0, pending=0, judged=2, unjudged=1, scored=2, by_verdict=2, to_judge=0
+)
 
 
 @pytest.fixture
@@ -65,10 +68,10 @@ def advice(store: Path, *, stopped: MmbuError | None = None, rejudged: bool = Fa
 
 def test_an_advised_command_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert advice(tmp_path / "mmbu.sqlite").startswith("`mmbu rejudge 'my run'` asks")
+    assert "\n`mmbu rejudge 'my run'` asks" in advice(tmp_path / "mmbu.sqlite")
     # The default name in another folder is another store.
     away = tmp_path / "a b" / "mmbu.sqlite"
-    assert advice(away).startswith(f"`mmbu rejudge 'my run' --store '{away}'` asks")
+    assert f"\n`mmbu rejudge 'my run' --store '{away}'` asks" in advice(away)
     assert advice(away, stopped=InterruptedRunError("x")).startswith("`mmbu resume 'my run' --store")
 
 
@@ -76,6 +79,26 @@ def test_a_stopped_rejudge_is_not_gone_on_with_by_a_resume(tmp_path: Path) -> No
     text = advice(tmp_path / "s.sqlite", stopped=InterruptedRunError("x"), rejudged=True)
     assert "rejudge" in text
     assert "resume" not in text
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "words"),
+    [
+        (1.0, 3, "2 of the 3 rows that need one (66.66 %); --judge-coverage asks for 100 %: too few"),
+        (0.6, 0, "asks for 60 %: enough, so that the unjudged rows alone are no failure; the report stays"),
+    ],
+)
+def test_the_last_lines_say_whether_enough_rows_were_judged(
+    tmp_path: Path, wanted: float, code: int, words: str
+) -> None:
+    result = RunResult(run="r", store=tmp_path, counts=COUNTS, stopped=None, judge_coverage=wanted)
+    console = Console(file=io.StringIO(), width=80)
+    show.how_to_go_on(result, console)
+    assert isinstance(console.file, io.StringIO)
+    assert words in console.file.getvalue()
+    assert (result.exit_code, result.complete) == (code, False)
+    failed = replace(result, counts=replace(COUNTS, selected=4, failed=1))
+    assert failed.exit_code == 3, "a row without a reply is no matter of the judge"
 
 
 BEFORE = RunConfig(

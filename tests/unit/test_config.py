@@ -100,6 +100,16 @@ def test_environment_values_are_read_by_their_type() -> None:
     assert load(MMBU_MODEL="m", MMBU_TASK='["a", "b"]').task == ("a", "b")
 
 
+def test_how_many_rows_must_be_judged_is_a_setting_of_the_run_not_of_the_judge(tmp_path: Path) -> None:
+    file = written(tmp_path, 'model = "m"\njudge_coverage = 0.9\n[judge]\nrpm = 1\n')
+    assert load(file=file).judge_coverage == 0.9
+    assert load(file=file, MMBU_JUDGE_COVERAGE="0.95").judge_coverage == 0.95
+    assert load({"judge_coverage": 0.98}, file=file, MMBU_JUDGE_COVERAGE="0.95").judge_coverage == 0.98
+    assert refused({"model": "m"}, MMBU_JUDGE_COVERAGE="98").startswith(
+        "the environment variable MMBU_JUDGE_COVERAGE: setting 'judge_coverage' = '98': "
+    )
+
+
 def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path) -> None:
     file = written(tmp_path, 'model = "m"\nrpm = 5\n')
     config = load(file=file, MMBU_MODEL="", MMBU_RPM="", MMBU_JUDGE_MODEL="")

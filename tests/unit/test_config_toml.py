@@ -52,6 +52,7 @@ RUN: dict[str, Any] = CALL | {
     "circular": True,
     "max_cost": 2.0,
     "judge": CALL | {"name": "strict", "model": "j"},
+    "judge_coverage": 0.98,
     "synchronous": "normal",
     "image_limits": "limits.toml",
     "preflight": False,

@@ -178,6 +178,9 @@ async def test_counts_say_where_the_rows_stand(kit: StoreKit) -> None:
     store.replace_scores(run.id, 1, scores, package_version="0", now=1.0)
     counts = store.counts(run.id)
     assert (counts.scored, counts.to_judge) == (3, 2)
+    # Of rows 1 to 5, 1 and 2 have a verdict and a score, 5 a score without one, 3 and 4 neither.
+    assert (counts.by_verdict, counts.need_judge, counts.coverage) == (2, 4, 0.5)
+    assert store.counts(kit.begin(store, 12, name="empty")[0].id).coverage == 1.0
 
 
 def test_counts_of_a_run_without_rows(kit: StoreKit) -> None:
