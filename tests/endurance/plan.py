@@ -1,0 +1,205 @@
+"""What a seed means: the run, what the endpoint is like, and what befalls each session. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+
+from mmbu_async.simulator import Fault
+
+
+class Blow(StrEnum):
+    """One thing that befalls a running session."""
+
+    # It goes on afterwards.
+    STOP = "sigstop"
+    """SIGSTOP, then SIGCONT; sometimes another process tries to take the run over meanwhile."""
+    CLOCK = "clock jump"
+    """The wall clock jumps by up to days, forth or back."""
+    RESTART = "server restart"
+    """The endpoint goes away, in good order or not, and comes back at the same address."""
+    FILES = "no file descriptors"
+    """RLIMIT_NOFILE falls below what is open, and rises again."""
+    NAMES = "no name resolution"
+    """The endpoint's name does not resolve from the start of the session, then it does."""
+    # It ends the session.
+    FILL = "disk full"
+    """The file system has no room left, or (without the rights to mount one) RLIMIT_FSIZE is reached."""
+    FSIZE = "file size limit"
+    """RLIMIT_FSIZE falls to little more than the store's present size."""
+    READ_ONLY = "store read-only"
+    """The file system is read-only when the session starts."""
+    KILL = "sigkill"
+    TERM = "sigterm"
+    INT = "sigint"
+    HUP = "sighup"
+    ABORT = "sigint twice"
+
+
+PASSING = (Blow.STOP, Blow.CLOCK, Blow.RESTART, Blow.FILES, Blow.NAMES)
+ENDING = (Blow.FILL, Blow.FSIZE, Blow.READ_ONLY, Blow.TERM, Blow.INT, Blow.HUP, Blow.ABORT)
+
+CHARACTER = (
+    *(Fault.TRUNCATED, Fault.UNTAGGED, Fault.EMPTY_TEXT, Fault.REFUSAL, Fault.CONTENT_FILTER),
+    *(Fault.THINK, Fault.REASONING_FIELD, Fault.NULL_CONTENT, Fault.THINKING_SPENT, Fault.NO_USAGE),
+)
+"""Ways of the model to reply. They belong to rows and not to moments, so that an undisturbed run meets the
+same."""
+FATAL = (
+    *(Fault.UNAUTHORIZED, Fault.FORBIDDEN, Fault.MODEL_NOT_FOUND, Fault.PAYMENT_REQUIRED),
+    *(Fault.QUOTA, Fault.CREDIT_BALANCE, Fault.SPEND_LIMIT),
+)
+REFUSED = (
+    *(Fault.BAD_REQUEST, Fault.IMAGE_TOO_LARGE, Fault.CONTENT_POLICY),
+    *(Fault.UNSUPPORTED_PARAMETER, Fault.BODY_TOO_LARGE),
+)
+JUDGE_ONLY = (Fault.NO_VERDICT, *CHARACTER)
+"""A judge may reply badly at any moment: its verdict is asked for again."""
+TRANSIENT = tuple(fault for fault in Fault if fault not in {*CHARACTER, *FATAL, *REFUSED, Fault.NO_VERDICT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """A blow, and when it falls."""
+
+    blow: Blow
+    after: int
+    """Requests that have ended in this session before."""
+    seconds: float
+    """How long it lasts, or for a jump of the clock: how far."""
+    variant: float
+    """From 0 to 1, for what else can differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """One session of the program, and its troubles."""
+
+    strikes: tuple[Strike, ...]
+    faults: tuple[str, ...]
+    """Rules of the simulator, beside the character of the model."""
+    server_seed: int
+    retry_after_s: float
+    retry_after_style: str
+    stall_s: float
+    slow_commit_s: float
+    """0: the disk is as fast as it is."""
+    readers: bool
+    """Others read the live store: one long transaction, one busy loop, and the program's own reports."""
+    rejudge: bool
+    """Another judge is asked, in place of a resume."""
+    limit: int
+    """Rows that the run has by now; it may only grow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One seed's run."""
+
+    seed: int
+    rows: int
+    concurrency: int
+    judge_concurrency: int
+    endpoint: str
+    judge_endpoint: str
+    stream: bool
+    judge_stream: bool
+    synchronous: str
+    latency: str
+    marked: dict[int, Fault]
+    """Rows to which the model replies in its own way."""
+    episodes: tuple[Episode, ...]
+
+
+def draw(seed: int, *, episodes: int | None = None) -> Plan:
+    """The plan of a seed: always the same. `episodes` cuts it short."""
+    random = Random(f"endurance {seed}")
+    rows = random.randrange(50, 81)
+    marked = random.sample(range(rows), rows // 4)
+    count = random.randrange(5, 9)
+    rejudged = random.random() < 0.4
+    grown = random.randrange(0, count)
+    plan = Plan(
+        seed=seed,
+        rows=rows,
+        concurrency=random.randrange(3, 9),
+        judge_concurrency=random.randrange(2, 7),
+        endpoint=random.choice(("openai", "anthropic")),
+        judge_endpoint=random.choice(("openai", "anthropic")),
+        stream=random.random() < 0.5,
+        judge_stream=random.random() < 0.5,
+        synchronous=random.choice(("full", "full", "normal")),
+        latency=random.choice(("uniform:0.02,0.2", "lognormal:0.05,0.8", "exponential:0.08")),
+        marked={row: random.choice(CHARACTER) for row in sorted(marked)},
+        episodes=tuple(
+            _episode(
+                random,
+                seed * 1000 + number,
+                rows if number >= grown else rows * 2 // 3,
+                count,
+                rejudge=rejudged and number >= count - 2,
+            )
+            for number in range(count)
+        ),
+    )
+    if episodes is None:
+        return plan
+    return replace(plan, episodes=plan.episodes[:episodes])
+
+
+def _episode(random: Random, seed: int, rows: int, count: int, *, rejudge: bool) -> Episode:
+    # Model and judge together have some 1.7 requests a row; a part is left for the last resume.
+    moment = random.randrange(1, max(3, 2 * rows // count))
+    blows = random.sample(PASSING, random.randrange(0, 3))
+    # Most sessions are killed: nothing else tells as much.
+    blows.append(Blow.KILL if random.random() < 0.5 else random.choice(ENDING))
+    if Blow.READ_ONLY in blows:
+        blows = [Blow.READ_ONLY]
+    strikes = []
+    for blow in blows:
+        at_start = blow in (Blow.NAMES, Blow.READ_ONLY)
+        strikes.append(
+            Strike(
+                blow=blow,
+                after=0 if at_start else moment,
+                seconds=_seconds(random, blow),
+                variant=random.random(),
+            )
+        )
+        moment += 0 if at_start else random.randrange(0, 6)
+    return Episode(
+        strikes=tuple(sorted(strikes, key=lambda strike: strike.after)),
+        faults=_faults(random),
+        server_seed=seed,
+        retry_after_s=random.choice((-1.0, 0.0, 0.1, 0.4, 1.0)),
+        retry_after_style=random.choice(("seconds", "ms", "both", "date", "reset")),
+        stall_s=random.choice((0.5, 2.5)),
+        slow_commit_s=random.choice((0.0, 0.0, 0.05, 0.3)),
+        readers=random.random() < 0.4,
+        rejudge=rejudge,
+        limit=rows,
+    )
+
+
+def _seconds(random: Random, blow: Blow) -> float:
+    match blow:
+        case Blow.CLOCK:
+            return random.choice((-1, 1)) * 10 ** random.uniform(0.5, 6.5)
+        case Blow.STOP:
+            return random.choice((0.2, 0.8, 2.5))
+        case _:
+            return random.uniform(0.1, 2.0)
+
+
+def _faults(random: Random) -> tuple[str, ...]:
+    """Rates for either role: on the average a fifth of all requests, at most a half."""
+    rules = []
+    for role in ("model", "judge"):
+        several = [*random.sample(TRANSIENT, random.randrange(0, 7)), *random.sample(REFUSED, 1)]
+        if role == "judge":
+            several += random.sample(JUDGE_ONLY, random.randrange(0, 3))
+        rules += [f"{fault.value}@{role}={random.choice((0.02, 0.04, 0.08))}" for fault in several]
+        if random.random() < 0.2:
+            rules.append(f"{random.choice(FATAL).value}@{role}=0.02")
+    return tuple(rules)
