@@ -18,11 +18,17 @@ class JudgePrompt:
     fill: Callable[[JudgeItem], Prompt]
     read_verdict: Callable[[str], bool | None]
     sha256: str
+    template: Callable[[], str]
+    """Its text, places included."""
 
 
 PROMPTS = {
     mmbu.NAME: JudgePrompt(
-        name=mmbu.NAME, fill=mmbu.fill, read_verdict=mmbu.read_verdict, sha256=mmbu.PROMPT_SHA256
+        name=mmbu.NAME,
+        fill=mmbu.fill,
+        read_verdict=mmbu.read_verdict,
+        sha256=mmbu.PROMPT_SHA256,
+        template=mmbu.template,
     )
 }
 """By name. A benchmark without a judge never asks, so it may have any."""

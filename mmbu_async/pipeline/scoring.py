@@ -43,14 +43,15 @@ def score_run(
     return store.replace_scores(
         run.id,
         judge_id,
-        _scored(inputs, benchmark, fill),
+        scored(inputs, benchmark, fill),
         package_version=package_version,
         now=time.time(),
         publish=publish,
     )
 
 
-def _scored(inputs: Iterator[ScoreInput], benchmark: Benchmark, fill: Fill) -> Iterator[Scored]:
+def scored(inputs: Iterator[ScoreInput], benchmark: Benchmark, fill: Fill) -> Iterator[Scored]:
+    """Rows with what their replies and verdicts are worth today, in the order in which they come."""
     while chunk := list(islice(inputs, CHUNK)):
         items = [_item(one, benchmark, fill) for one in chunk]
         for one, item, score in zip(chunk, items, benchmark.score(items), strict=True):

@@ -1,8 +1,10 @@
 """Stored facts -> terminal, Markdown, JSON, and exports. Reads the store and statistics alone."""
 
 from mmbu_async.report.build import build_report
-from mmbu_async.report.export import export, write_submission
+from mmbu_async.report.card import to_card
+from mmbu_async.report.export import export, write_leaderboard, write_submission
 from mmbu_async.report.json import to_json
+from mmbu_async.report.leaderboard import to_leaderboard
 from mmbu_async.report.markdown import to_markdown
 from mmbu_async.report.model import ReportData
 from mmbu_async.report.show import print_row
@@ -17,7 +19,10 @@ __all__ = [
     "print_row",
     "print_runs",
     "print_status",
+    "to_card",
     "to_json",
+    "to_leaderboard",
     "to_markdown",
+    "write_leaderboard",
     "write_submission",
 ]

@@ -19,6 +19,8 @@ import orjson
 from mmbu_async.errors import ConfigError
 from mmbu_async.model import Json
 from mmbu_async.report.files import whole_file
+from mmbu_async.report.leaderboard import to_leaderboard
+from mmbu_async.report.model import ReportData
 from mmbu_async.report.plain import csv_cell
 from mmbu_async.report.records import DATA, record
 from mmbu_async.store import RunRecord, Store
@@ -43,6 +45,12 @@ def export(store: Store, run: RunRecord, path: Path, *, form: Form | None = None
     columns = () if chosen == "jsonl" else store.columns(run.dataset.id)
     with whole_file(path) as part:
         return _WRITERS[chosen](records, part, columns)
+
+
+def write_leaderboard(report: ReportData, path: Path) -> None:
+    """Write one flat JSON object with the figures of the run; see `leaderboard`."""
+    with whole_file(path) as part:
+        part.write_text(to_leaderboard(report), encoding="utf-8")
 
 
 def write_submission(store: Store, run: RunRecord, path: Path) -> int:

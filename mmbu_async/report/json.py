@@ -7,8 +7,9 @@ import orjson
 from mmbu_async.report.adaptations import Adaptations
 from mmbu_async.report.comparison import Comparison
 from mmbu_async.report.model import ReportData
+from mmbu_async.report.plain import json_text
 
 
 def to_json(report: ReportData | Comparison | Adaptations) -> str:
-    """Indented, UTF-8 text kept as it is; ends with a line end. What is not known is null."""
-    return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    """Indented, ends with a line end. What is not known is null."""
+    return json_text(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mmbu_async.report.files import whole_file
-from mmbu_async.store import LongRow, RunRecord
+from mmbu_async.report.take import Take
+from mmbu_async.store import LongRow
 from mmbu_async.store.longform import Strata
 
 ALL = "(all)"
@@ -57,17 +58,6 @@ COLUMNS: Mapping[str, tuple[Any, str]] = {
 """Column -> type and meaning, in the order of the file. The meanings are in the file too, and in the docs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Take:
-    """One run as one judge sees it."""
-
-    run: RunRecord
-    judge: str | None
-    attributes: Sequence[str]
-    """That any of the rows names."""
-    rows: Iterable[LongRow]
-
-
 def write_long(takes: Iterable[Take], path: Path) -> int:
     """Write the lines of all runs into one Parquet file; returns how many. Streamed, whole or not at all.
 
@@ -97,7 +87,7 @@ def _batch(take: Take, rows: Sequence[LongRow], schema: Any) -> Any:
     spans = [lines.of(row.strata) for row in rows]
     repeated = np.repeat(np.arange(len(rows)), [len(span.weights) for span in spans])
     scored = [row.correct is not None for row in rows]
-    columns = {
+    columns: dict[str, list[Any]] = {
         "row_id": [row.row_id for row in rows],
         "position": [row.position for row in rows],
         "family": [row.family for row in rows],

@@ -18,7 +18,7 @@ def to_markdown(report: ReportData) -> str:
     """The whole report; ends with a line end."""
     parts = [
         _opening(report),
-        _scores(report),
+        scores_text(report),
         _detection(report),
         *(tables.section_text(section) for section in sections(report)),
         _strata(report),
@@ -44,7 +44,8 @@ def _opening(report: ReportData) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _scores(report: ReportData) -> str:
+def scores_text(report: ReportData) -> str:
+    """All rows and each family, with intervals and how they were made."""
     named = [("all selected", report.overall), *((group.name, group) for group in report.families)]
     random = any(group.chance is not None for _, group in named)
     rows = [

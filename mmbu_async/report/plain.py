@@ -6,7 +6,9 @@ like `\\x1b` or `\\u202e`. Zero-width joiners stay, since several scripts are sp
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1 controls but tab and newline: escape sequences start here
@@ -41,6 +43,17 @@ def markdown(text: str) -> str:
     return _MARKDOWN.sub(lambda found: "\\" + found[0], shown)
 
 
+def json_text(text: str) -> str:
+    """JSON with the same values, in which what `line` would escape is written with JSON's own escapes: a
+    program reads it as it was, and no terminal is steered."""
+    return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def toml_text(text: str) -> str:
+    """TOML in the same way. Such characters can stand in its quoted texts and names only."""
+    return _UNSAFE.sub(lambda found: f"\\U{ord(found[0]):08x}", text)
+
+
 def csv_cell(text: str) -> str:
     """A cell that a spreadsheet does not run: `'` goes before whatever looks like a formula and is no number.
 
@@ -50,6 +63,15 @@ def csv_cell(text: str) -> str:
     if kept.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(kept):
         return "'" + kept
     return kept
+
+
+def pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The text cut behind each unsafe character: what is safe to show, and that character; at the end ''."""
+    at = 0
+    for found in _UNSAFE.finditer(text):
+        yield text[at : found.start()], found[0]
+        at = found.end()
+    yield text[at:], ""
 
 
 def _escape(found: re.Match[str]) -> str:
