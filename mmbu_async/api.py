@@ -37,11 +37,13 @@ from mmbu_async.pipeline.opening import (
     with_absolute_paths,
 )
 from mmbu_async.pipeline.progress import silent
+from mmbu_async.pipeline.recipe import recipe
 from mmbu_async.pipeline.run import Watch
 from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.selecting import keeper
+from mmbu_async.pipeline.takes import takes
 from mmbu_async.pipeline.working import Work, Worker
-from mmbu_async.report import ReportData, build_report, write_submission
+from mmbu_async.report import ReportData, build_report, to_card, write_leaderboard, write_submission
 from mmbu_async.report import export as write_export
 from mmbu_async.report.adaptations import Adaptations, build_adaptations
 from mmbu_async.report.comparable import check_comparable
@@ -61,6 +63,8 @@ REJUDGE_SETTINGS = frozenset({"judge", "judge_coverage", "max_cost", "synchronou
 """Settings that a rejudge heeds."""
 
 SUBMISSION = ".submission.json"
+LEADERBOARD = ".leaderboard.json"
+PARQUET = ".parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,14 +318,52 @@ def export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite")) -> int:
     """Write every selected row, one row a sample, with everything known of it; returns how many.
 
     The ending of `out` says the format: .jsonl, .csv or .parquet; a name that ends in .submission.json gets
-    one answer a row, for the server of a benchmark whose answers are not public.
+    one answer a row, for the server of a benchmark whose answers are not public; one in .leaderboard.json
+    gets a single flat object with the figures of the run.
     """
     with open_existing(store) as opened:
         found = opened.run(run)
         _bring_up_to_date(opened, found, store)
         if out.name.endswith(SUBMISSION):
             return write_submission(opened, found, out)
+        if out.name.endswith(LEADERBOARD):
+            write_leaderboard(build_report(opened, opened.run(run)), out)
+            return 1
         return write_export(opened, found, out)
+
+
+def export_long(
+    runs: Sequence[str], out: Path, *, store: Path = Path("mmbu.sqlite"), every_judge: bool = False
+) -> int:
+    """Write the outcomes of several runs into one Parquet file in long form; returns how many lines.
+
+    A row gives a line for each value that it has of each attribute; see `report.longform`. `every_judge`:
+    also as each further judge that gave verdicts would score the rows.
+    """
+    # pyarrow takes half a second to import, which no other command should pay.
+    from mmbu_async.report.longform import write_long
+
+    if out.suffix.lower() != PARQUET:
+        raise ConfigError(f"{out}: the long form is written as Parquet; let the name end in {PARQUET}.")
+    with open_existing(store) as opened:
+        found = [opened.run(name) for name in dict.fromkeys(runs)]
+        for run in found:
+            _bring_up_to_date(opened, run, store)
+        others = {run.id: rules_of(config_of(run, store)) if every_judge else None for run in found}
+        return write_long((take for run in found for take in takes(opened, run, others=others[run.id])), out)
+
+
+def card(run: str, *, store: Path = Path("mmbu.sqlite"), report: ReportData | None = None) -> str:
+    """What a paper's appendix says of a run so that others can repeat it, as Markdown. `report`: the run's,
+    where it is at hand already."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        config = config_of(found, store)
+        benchmark = rules_of(config).benchmark
+        if report is None:
+            _bring_up_to_date(opened, found, store)
+            report = build_report(opened, opened.run(run))
+        return to_card(report, recipe(opened, found, config, benchmark))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +11,15 @@ from rich.console import Console
 from mmbu_async.errors import ConfigError
 
 TEXT = "text"
-ENDINGS = {".md": "markdown", ".json": "json", ".html": "html", ".txt": TEXT}
+ENDINGS = {
+    ".leaderboard.json": "leaderboard",
+    ".card.md": "card",
+    ".md": "markdown",
+    ".json": "json",
+    ".html": "html",
+    ".txt": TEXT,
+}
+"""Longer ones first: the first that fits is taken."""
 
 
 def deliver(
@@ -25,7 +33,7 @@ def deliver(
 ) -> None:
     """Print the page, or write it to `out`. `forms` are those beside text, by name; `width` is that of a text
     in a file, in columns. Raises ConfigError for a form that is none of them, or a file that cannot be."""
-    chosen = form or (TEXT if out is None else ENDINGS.get(out.suffix.lower(), ""))
+    chosen = form or (TEXT if out is None else _named(out, (TEXT, *forms)))
     if chosen != TEXT and chosen not in forms:
         raise ConfigError(f"--format {form or out}: is none of {', '.join((TEXT, *forms))}.")
     if out is None:
@@ -40,6 +48,12 @@ def deliver(
                 print_text(Console(file=file, width=width))
         else:
             out.write_text(forms[chosen](), encoding="utf-8")
+
+
+def _named(out: Path, forms: Collection[str]) -> str:
+    """The form that the file's name asks for, among these; '' where it asks for none."""
+    name = out.name.lower()
+    return next((form for end, form in ENDINGS.items() if name.endswith(end) and form in forms), "")
 
 
 @contextlib.contextmanager

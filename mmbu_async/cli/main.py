@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from mmbu_async.cli import comparing
+from mmbu_async.cli import comparing, exporting
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, logged, screen
 from mmbu_async.cli.options import with_settings
@@ -187,7 +187,12 @@ def report(
     name: RunName,
     store: StoreOption = DEFAULT_STORE,
     form: Annotated[
-        str | None, typer.Option("--format", help="text, markdown or json [default: by the name of --out]")
+        str | None,
+        typer.Option(
+            "--format",
+            help="text, markdown, json, leaderboard (one flat JSON object) or card (Markdown for a paper's "
+            "appendix, with all that is needed to repeat the run) [default: by the name of --out]",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to a file.")] = None,
     full: Annotated[bool, typer.Option("--all", help="Every stratum, not only the largest.")] = False,
@@ -196,26 +201,19 @@ def report(
     from mmbu_async import api
     from mmbu_async.cli import show
 
-    show.report(api.report(name, store=store), screen(), form=form, out=out, full=full)
+    found = api.report(name, store=store)
+
+    def card() -> str:
+        return api.card(name, store=store, report=found)
+
+    show.report(found, screen(), form=form, out=out, full=full, more={"card": card})
 
 
 app.command()(comparing.compare)
 app.command()(comparing.plan)
 
 
-@app.command()
-def export(
-    name: RunName,
-    out: Annotated[
-        Path, typer.Option("--out", help="File to write; its ending says the format: .jsonl, .csv, .parquet")
-    ],
-    store: StoreOption = DEFAULT_STORE,
-) -> None:
-    """Write one row a sample, with everything known of it."""
-    from mmbu_async import api
-
-    count = api.export(name, out, store=store)
-    screen().print(f"wrote {count:,} rows to {out}", markup=False)
+app.command()(exporting.export)
 
 
 @app.command()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -23,6 +25,7 @@ from mmbu_async.report import (
     print_runs,
     print_status,
     to_json,
+    to_leaderboard,
     to_markdown,
 )
 
@@ -36,9 +39,16 @@ def report(
     form: str | None = None,
     out: Path | None = None,
     full: bool = False,
+    more: Mapping[str, Callable[[], str]] = MappingProxyType({}),
 ) -> None:
-    """Print a report, or write it to a file whose ending says the format."""
-    forms = {"markdown": lambda: to_markdown(data), "json": lambda: to_json(data)}
+    """Print a report, or write it to a file whose ending says the format; `more`: forms that need more than
+    the report."""
+    forms = {
+        "markdown": lambda: to_markdown(data),
+        "json": lambda: to_json(data),
+        "leaderboard": lambda: to_leaderboard(data),
+        **more,
+    }
     deliver(lambda console: _print(data, console, full), forms, console, form=form, out=out)
 
 
