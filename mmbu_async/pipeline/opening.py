@@ -62,13 +62,31 @@ def rules_of(config: RunConfig) -> Rules:
 
 def load_benchmark(name: str, form: Form) -> Benchmark:
     """The benchmark of that name, or the one that a TOML file of that name describes."""
-    if not name.endswith(".toml"):
-        return tasks.load(name, form)
+    if name.endswith(".toml"):
+        return from_toml(_description(name), name, form)
     try:
-        text = Path(name).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: the benchmark's file cannot be read ({error}).") from None
-    return from_toml(text, name)
+        return tasks.load(name, form)
+    except ConfigError as error:
+        if Path(f"{name}.toml").is_file():
+            raise ConfigError(
+                f"there is no benchmark '{name}'; did you mean the file {name}.toml?"
+            ) from error
+        raise
+
+
+def _description(name: str) -> str:
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{name}: there is no such file, and it describes the benchmark: correct its name; if a run was "
+            "begun with it, put it back, or give `mmbu run` its new place and the run's name (--name)."
+        ) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{name}, line {line}: is not UTF-8 text; save it as UTF-8.") from None
+    except OSError as error:
+        raise ConfigError(f"{name}: the benchmark's file cannot be read ({error.strerror}).") from None
 
 
 def lay_out(config: RunConfig) -> Bench:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from mmbu_async.simulator.vision import Cues, Findings
@@ -23,6 +24,8 @@ def reply(text: str, findings: Findings | None) -> str:
         boxes = _detect(findings)
         seen = f"Thresholding shows {found} separate objects; the clearest are reported."
         return f"{seen}\n<answer>{boxes}</answer>"
+    if "run lengths" in suffix:
+        return f"Thresholding shows {found} separate objects.\n<answer>{_outline(findings)}</answer>"
     if candidates := _CANDIDATE.findall(question):
         letter = _pick(candidates, findings)
         return f"Of the candidates this one fits best what stands out.\n<answer>{letter}</answer>"
@@ -47,6 +50,18 @@ def _detect(findings: Findings) -> str:
 
     best = max(range(len(objects.boxes)), key=merit)
     return str(list(objects.boxes[best]))
+
+
+def _outline(findings: Findings) -> str:
+    """COCO run lengths, down the columns, of the largest object as its box: a crude mask, but one."""
+    height = findings.height
+    counts = [height * findings.width]
+    if findings.objects.boxes:
+        x, y, wide, high = max(findings.objects.boxes, key=lambda box: box[2] * box[3])
+        gap = height - high
+        counts = [x * height + y, *[high, gap] * (wide - 1), high]
+        counts.append(height * findings.width - sum(counts))
+    return json.dumps({"size": [height, findings.width], "counts": counts})
 
 
 def _pick(candidates: list[tuple[str, ...]], findings: Findings) -> str:

@@ -33,6 +33,11 @@ def open_data(data: str | None, spec: DataSpec, *, load: Load = load_from_hub) -
     Raises ConfigError where `data` is neither, and DataError where what it names cannot be used.
     """
     name = spec.hub if data is None else data
+    if not name:
+        raise ConfigError(
+            "the benchmark names no hub id ([source] hub), so that its rows must come from a folder: give "
+            f"--data with the one that holds {' or '.join(spec.tables)}."
+        )
     path = Path(name).expanduser()
     if data is not None and path.is_dir():
         return LocalFolder(path, spec)

@@ -83,7 +83,7 @@ class MultipleChoice(ABC):
         row = self.row(raw)
         if row is None:
             return ()
-        check_options(row)
+        check_options(row.id, row.options)
         return [
             Sample(
                 id=row.id if shown.rotation is None else f"{row.id}@{shown.rotation}",
@@ -93,7 +93,7 @@ class MultipleChoice(ABC):
                 options=shown.options(row.options),
                 route=CHOICE,
                 images=raw.images,
-                strata={**row.strata, **_position_of(row.right, shown)},
+                strata={**row.strata, **position_of(row.right, shown)},
                 fields={
                     **canonical_fields(raw.fields, ()),
                     **shown.fields(row.id),
@@ -141,12 +141,12 @@ class MultipleChoice(ABC):
         return tuple(found)
 
 
-def check_options(row: ChoiceRow) -> None:
+def check_options(row_id: str, options: Sequence[str]) -> None:
     """Raise RowError where there is nothing to choose from, or too much for letters."""
-    if len(row.options) < 2:
-        raise RowError(row.id, f"has {len(row.options)} option(s); a choice needs at least two")
-    if len(row.options) > len(ascii_uppercase):
-        raise RowError(row.id, f"has {len(row.options)} options, more than there are letters; drop some")
+    if len(options) < 2:
+        raise RowError(row_id, f"has {len(options)} option(s); a choice needs at least two")
+    if len(options) > len(ascii_uppercase):
+        raise RowError(row_id, f"has {len(options)} options, more than there are letters; drop some")
 
 
 def right_place(row_id: str, column: str, value: Json, options: Sequence[str]) -> int | None:
@@ -208,6 +208,6 @@ def one_image_first(text: str, images: int, system: str | None = None) -> Prompt
     return Prompt(parts=(*(ImageSlot(index=n) for n in range(images)), text), system=system)
 
 
-def _position_of(right: int | None, shown: Shown) -> dict[str, tuple[str, ...]]:
+def position_of(right: int | None, shown: Shown) -> dict[str, tuple[str, ...]]:
     """Where the right option stands, as a stratum: position bias shows there."""
     return {} if right is None else {"right_letter": (shown.letter(right),)}

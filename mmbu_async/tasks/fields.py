@@ -45,3 +45,9 @@ def undecodable(fields: Mapping[str, str | None]) -> str | None:
         except UnicodeEncodeError:
             return name
     return None
+
+
+def shortened(value: Json) -> str:
+    """What stands in a cell, for an error message."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -28,7 +28,7 @@ from mmbu_async.model import (
 from mmbu_async.scoring.answers import committed_answer
 from mmbu_async.scoring.boxes import read_boxes
 from mmbu_async.scoring.options import read_list, read_options, without_letters
-from mmbu_async.tasks.fields import canonical_fields, undecodable
+from mmbu_async.tasks.fields import canonical_fields, shortened, undecodable
 from mmbu_async.tasks.mmbu_scores import score_detections, score_judged
 from mmbu_async.tasks.texts import hashes, prompt_text
 
@@ -236,7 +236,7 @@ def row_options(row: Mapping[str, Json], shown: str, route: str) -> tuple[str, .
         return read_options(_as_texts(value) if route == OBJECT_DETECTION else value)
     except ValueError as error:
         raise RowError(
-            shown, f"column 'options' {error}; write a JSON list of texts", _short(row["options"])
+            shown, f"column 'options' {error}; write a JSON list of texts", shortened(row["options"])
         ) from None
 
 
@@ -268,7 +268,7 @@ def _check_answer(answer: str, shown: str, route: str) -> None:
         raise RowError(shown, "column 'answer' is empty; fill it in, or take the row out")
     if route == OBJECT_DETECTION and (reason := read_boxes(answer, tagged=True).reason):
         raise RowError(
-            shown, f"column 'answer' holds no box ({reason}); write [x, y, width, height]", _short(answer)
+            shown, f"column 'answer' holds no box ({reason}); write [x, y, width, height]", shortened(answer)
         )
 
 
@@ -283,8 +283,3 @@ def _strata(fields: Mapping[str, str | None], task: str) -> dict[str, tuple[str,
         if name in COLUMNS or (len(text) <= _LONGEST_STRATUM and "\n" not in text):
             strata[name] = (text,)
     return strata
-
-
-def _short(value: Json) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -16,18 +16,14 @@ import pytest
 
 from mmbu_async import api, tasks
 from mmbu_async.config import JudgeConfig, RunConfig
-from mmbu_async.errors import BudgetReachedError, ConfigError, DataError
+from mmbu_async.errors import BudgetReachedError, DataError
 from mmbu_async.model import (
-    Completion,
-    Finish,
     ImageRef,
     ImageSlot,
     RawRow,
-    ScoreItem,
     Status,
 )
 from mmbu_async.simulator import Simulator, SimulatorConfig
-from mmbu_async.tasks.custom import from_toml
 from mmbu_async.tasks.forms import Form
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
@@ -425,97 +421,3 @@ def test_bad_rows(name: str) -> None:
     change(row)
     with pytest.raises(DataError, match=words):
         tasks.load(benchmark).samples(RawRow(position=0, fields=row, images=(), where="line 2"))
-
-
-TOML = """
-name = "cells"
-[source]
-tables = ["rows.csv"]
-image_columns = ["image"]
-[columns]
-id = "uid"
-question = "question"
-answer = "label"
-options = "choices"
-family = "site"
-[prompt]
-template = '''{question}
-
-{options}
-
-Answer with the letter inside <answer> tags.'''
-[scorer]
-kind = "choice"
-[strata]
-columns = ["site"]
-"""
-
-
-def test_masks_are_scored_by_their_overlap(tmp_path: Path) -> None:
-    benchmark = from_toml(
-        TOML.replace('kind = "choice"', 'kind = "masks"').replace('options = "choices"', ""), "masks.toml"
-    )
-    truth = json.dumps({"size": [4, 4], "counts": [0, 8, 8]})
-    fields = {"uid": "u", "image": "ct.png", "question": "Outline it.", "label": truth, "site": "a"}
-    (sample,) = benchmark.samples(RawRow(position=0, fields=fields, images=(), where="line 2"))
-    replies = {
-        truth: (True, 1.0),
-        json.dumps({"size": [4, 4], "counts": [0, 4, 12]}): (True, 0.5),
-        json.dumps({"size": [4, 4], "counts": [0, 3, 13]}): (False, 3 / 8),
-        json.dumps({"size": [2, 2], "counts": [0, 4]}): (False, 0.0),
-        "nothing to see": (False, 0.0),
-    }
-    items = [
-        ScoreItem(
-            sample=sample,
-            answer=benchmark.read(sample, Completion(text=f"<answer>{reply}</answer>", finish=Finish.STOP)),
-        )
-        for reply in replies
-    ]
-    scores = benchmark.score(items)
-    assert [(score.correct, score.detail["iou"]) for score in scores] == list(replies.values())
-    assert "2 x 2 pixels" in str(scores[3].detail["reason"])
-    with pytest.raises(DataError, match="'label'"):
-        benchmark.samples(RawRow(position=0, fields={**fields, "label": "none"}, images=(), where="line 2"))
-
-
-def own(folder: Path) -> None:
-    (folder / "ct.png").write_bytes(CT)
-    with (folder / "rows.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["uid", "image", "question", "choices", "label", "site"])
-        for number in range(ROWS):
-            writer.writerow(
-                [f"u{number}", "ct.png", "Which?", json.dumps(OPTIONS), "B", f"site {number % 2}"]
-            )
-
-
-async def test_a_benchmark_of_ones_own(tmp_path: Path) -> None:
-    built(tmp_path, own)
-    file = tmp_path / "cells.toml"
-    file.write_text(TOML)
-    async with Simulator(SimulatorConfig()) as simulator:
-        result = await api.evaluate(config(simulator, tmp_path, str(file)))
-        assert result.complete
-        assert {row.family for row in result} == {"site 0", "site 1"}
-        assert (await api.resume("r", store=tmp_path / "s.sqlite")).complete
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ('kind = "choice"', 'kind = "choise"', "line 19: scorer.kind"),
-        ('answer = "label"', "", "[columns] answer is missing"),
-        ("{question}", "{label}", "would show the model the answer"),
-        ("{question}", "{stain}", "{stain} is neither"),
-        ('options = "choices"', "", "a choice needs options"),
-        ('name = "cells"', 'name = "cells', "not valid TOML"),
-        ("[strata]", "[stratta]", "no setting stratta"),
-    ],
-)
-def test_mistakes_in_the_file(tmp_path: Path, before: str, after: str, words: str) -> None:
-    file = tmp_path / "cells.toml"
-    file.write_text(TOML.replace(before, after))
-    with pytest.raises(ConfigError) as caught:
-        api.dry_run(RunConfig(model="m", benchmark=str(file), data=str(tmp_path)))
-    assert words in str(caught.value) and "cells.toml" in str(caught.value)
