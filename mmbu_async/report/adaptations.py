@@ -147,8 +147,8 @@ def _notes(pairs: Sequence[Adaptation]) -> Iterator[str]:
     for pair in pairs:
         if pair.base_left_out or pair.adapted_left_out:
             yield (
-                f"{pair.adapted} and {pair.base}: {words.rows(pair.n)} have a score in both; left out are "
-                f"{words.count(pair.adapted_left_out)} of {pair.adapted} and "
+                f"{pair.adapted} and {pair.base} are compared over {words.rows(pair.n)} with a score in "
+                f"both; left out: {words.count(pair.adapted_left_out)} of {pair.adapted}, "
                 f"{words.count(pair.base_left_out)} of {pair.base}."
             )
     without = sum(pair.win_rate is None for pair in pairs)

@@ -147,15 +147,15 @@ class Comparer:
 
     def _left_out(self, runs: Sequence[ComparedRun]) -> Iterator[str]:
         """What became of the rows that are in some run and not compared."""
-        others = "the other" if len(runs) == 2 else "all others"
+        others = "the other has not selected" if len(runs) == 2 else "not all others have selected"
         for run in runs:
             if run.elsewhere:
-                yield f"{words.rows(run.elsewhere)} of {run.name} are not among the rows of {others}."
+                yield f"{words.rows(run.elsewhere)} of {run.name} that {others}."
         if self._census.open_rows:
             each = ", ".join(f"{words.count(run.open)} in {run.name}" for run in runs if run.open)
-            yield f"{words.rows(self._census.open_rows)} of all runs lack a score in some ({each})."
+            yield f"{words.rows(self._census.open_rows)} of all runs without a score in some ({each})."
         if self._census.ungraded:
-            yield f"{words.rows(self._census.ungraded)} have no public answer."
+            yield f"{words.rows(self._census.ungraded)} without a public answer."
 
 
 def _beside(place: int, rows: Mapping[Joint, int]) -> Pairs:
