@@ -190,8 +190,9 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="text, markdown, json, leaderboard (one flat JSON object) or card (Markdown for a paper's "
-            "appendix, with all that is needed to repeat the run) [default: by the name of --out]",
+            help="text, html (a page with figures), markdown, json, leaderboard (one flat JSON object) or "
+            "card (Markdown for a paper's appendix, with all that is needed to repeat the run) [default: by "
+            "the name of --out]",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to a file.")] = None,

@@ -46,10 +46,18 @@ def report(
     forms = {
         "markdown": lambda: to_markdown(data),
         "json": lambda: to_json(data),
+        "html": lambda: _html(data),
         "leaderboard": lambda: to_leaderboard(data),
         **more,
     }
     deliver(lambda console: _print(data, console, full), forms, console, form=form, out=out)
+
+
+def _html(data: ReportData) -> str:
+    # matplotlib takes half a second to import, which no other form should pay.
+    from mmbu_async.report.html import to_html
+
+    return to_html(data)
 
 
 def _print(data: ReportData, console: Console, full: bool) -> None:

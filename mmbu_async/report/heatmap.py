@@ -107,7 +107,7 @@ class Crossing:
 
 
 class Modalities:
-    """Modality by task family and by task topic, counted as rows stream by."""
+    """Task family and task topic by modality, counted as rows stream by."""
 
     def __init__(self) -> None:
         self._crossings: dict[str, tuple[Crossing, Crossing]] = {}
@@ -116,10 +116,10 @@ class Modalities:
         for name in MODALITIES:
             if values := row.strata.get(name):
                 if name not in self._crossings:
-                    self._crossings[name] = (Crossing(name, FAMILY), Crossing(name, TOPICS))
+                    self._crossings[name] = (Crossing(FAMILY, name), Crossing(TOPICS, name))
                 family, topics = self._crossings[name]
-                family.add(values, (row.family,), right)
-                topics.add(values, row.strata.get(TOPICS, ()), right)
+                family.add((row.family,), values, right)
+                topics.add(row.strata.get(TOPICS, ()), values, right)
 
     def heatmaps(self) -> tuple[Heatmap, ...]:
         """Those with at least two values on either axis."""

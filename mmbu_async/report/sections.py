@@ -18,6 +18,8 @@ class Section:
     """The header of all columns but the first, which is the title."""
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    key: str = ""
+    """By which a form that has a figure to it knows the table; '' where there is none."""
 
 
 def sections(report: ReportData) -> Iterator[Section]:
@@ -82,6 +84,7 @@ def _contrast(found: Contrast) -> Section:
     if found.differing:
         note += f" The runs also differ in {', '.join(found.differing)}."
     return Section(
+        key="contrast",
         title="Δ closed \u2212 open",
         columns=("rows", "", "closed", "open", "Δ", "95 % CI of Δ"),
         rows=tuple(

@@ -36,16 +36,16 @@ def test_modality_is_crossed_with_families_and_with_topics(make_run: MakeRun) ->
         placed(RIGHT, "detection"),
     ]
     by_family, by_topic = of(rows, make_run)
-    assert (by_family.by_row, by_family.by_column) == ("metadata_modality", FAMILY)
-    assert cells(by_family) == {("CT", "counting"): (2, 1, 0), ("MRI", "detection"): (2, 2, 0)}
-    assert by_topic.by_column == "task"
+    assert (by_family.by_row, by_family.by_column) == (FAMILY, "metadata_modality")
+    assert cells(by_family) == {("counting", "CT"): (2, 1, 0), ("detection", "MRI"): (2, 2, 0)}
+    assert by_topic.by_row == "task"
     assert cells(by_topic) == {
-        ("CT", "nuclei"): (2, 1, 0),
-        ("CT", "cells"): (1, 1, 0),
-        ("MRI", "cells"): (1, 1, 0),
+        ("nuclei", "CT"): (2, 1, 0),
+        ("cells", "CT"): (1, 1, 0),
+        ("cells", "MRI"): (1, 1, 0),
     }
     assert by_topic.left_out == 1
-    assert by_topic.columns == ("cells", "nuclei")
+    assert by_topic.rows == ("cells", "nuclei")
     assert all(cell.small for cell in by_topic.cells)
 
 
@@ -53,7 +53,7 @@ def test_a_cell_with_open_rows_has_two_ends(make_run: MakeRun) -> None:
     rows = [placed(RIGHT, modality="CT"), placed({"failures": ["timeout"]}, modality="CT")]
     rows += [placed(RIGHT, "detection", modality="MRI")]
     (found,) = of(rows, make_run)
-    cell = next(one for one in found.cells if one.row == "CT")
+    cell = next(one for one in found.cells if one.column == "CT")
     assert (cell.worst, cell.best) == (0.5, 1.0)
 
 

@@ -3,3 +3,7 @@
 Not imported by `mmbu_async.report`: drawing takes matplotlib, whose import takes half a second that no other
 command should pay.
 """
+
+from mmbu_async.report.html.page import to_html
+
+__all__ = ["to_html"]

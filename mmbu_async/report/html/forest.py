@@ -15,8 +15,8 @@ WIDTH = 420.0
 LABEL = 134.0
 """Room for names, in pixels; then rows, the scale, value and interval."""
 ROWS = 176.0
-LEFT, RIGHT = 190.0, 302.0
-VALUE = 344.0
+LEFT, RIGHT = 190.0, 296.0
+VALUE = 346.0
 LINE = 14.0
 LEAST = 25.0
 """Height of a row."""
@@ -91,12 +91,12 @@ def _scale(plot: Plot, reference: float | None) -> None:
     plot.text(plot.width, TOP - 14, "interval", align="right", ink="muted", size=11)
     if reference is not None:
         x = _x(reference)
-        plot.line((x, x), (TOP - 24, foot), ink="muted", dashed=True)
+        plot.line((x, x), (TOP - 6, foot), ink="muted", dashed=True)
         plot.text(x, 9, f"all {words.share(reference)}", align="center", ink="muted", size=11)
 
 
 def _row(plot: Plot, mark: Mark, name: Sequence[str], y: float) -> None:
-    quiet = mark.small or mark.aside
+    quiet = mark.small
     for number, part in enumerate(name):
         plot.text(0, y + (number - (len(name) - 1) / 2) * LINE, part, ink="muted" if mark.aside else "ink")
     plot.text(ROWS, y, words.count(mark.n), align="right", ink="muted")

@@ -90,10 +90,10 @@ def scrolling(inner: str, label: str) -> str:
     return element("div", inner, class_="scroll", role="region", tabindex="0", aria_label=cut(label)) + "\n"
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names and what they are."""
+def facts(pairs: Iterable[tuple[str, str]], *, short: bool = False) -> str:
+    """Names and what they are; `short` values stand beside each other."""
     inner = "\n".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in pairs)
-    return f'<dl class="facts">\n{inner}\n</dl>\n'
+    return f'<dl class="{"facts short" if short else "facts"}">\n{inner}\n</dl>\n'
 
 
 def details(summary: str, *inner: str) -> str:
@@ -104,8 +104,13 @@ def details(summary: str, *inner: str) -> str:
 def figure(identity: str, title: str, drawing: str, caption: str, *under: str, wide: bool = False) -> str:
     """A drawing (an SVG element) with what it is above it, and how to read it below."""
     frame = scrolling(drawing, title) if wide else f'<div class="plot">{drawing}</div>\n'
-    head = f"<figcaption>{element('h3', text(title))}{paragraph(caption)}</figcaption>\n"
+    head = f"<figcaption>{element('h3', text(title))}{paragraph(caption) if caption else ''}</figcaption>\n"
     return element("figure", "\n", head, frame, *under, id=identity, class_="wide" if wide else None) + "\n"
+
+
+def grid(figures: Sequence[str]) -> str:
+    """Figures beside each other where the page is wide enough."""
+    return element("div", "\n", *figures, class_="grid") + "\n" if figures else ""
 
 
 def download(name: str, columns: Sequence[str], rows: Iterable[Cells], *, label: str = "Data (CSV)") -> str:

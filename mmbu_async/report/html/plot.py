@@ -149,6 +149,7 @@ class Plot:
         face: str,
         edge: str | None = None,
         hatch: str | None = None,
+        line: float = 1.0,
     ) -> None:
         """A rectangle, `x` and `y` its upper left corner; a hatch is drawn in the colour of the edge."""
         self._page.add_patch(
@@ -158,7 +159,7 @@ class Plot:
                 height,
                 facecolor=_drawn(face),
                 edgecolor=_drawn(edge or face),
-                linewidth=1.0 if edge else 0.0,
+                linewidth=line if edge else 0.0,
                 hatch=hatch,
                 zorder=2,
                 clip_on=False,
