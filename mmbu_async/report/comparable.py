@@ -45,9 +45,11 @@ def _other_content(store: Store, first: RunRecord, other: RunRecord) -> str:
     named = ", ".join(changed[:SHOWN_ROWS])
     if len(changed) > SHOWN_ROWS:
         named += f" and {words.count(len(changed) - SHOWN_ROWS)} more"
-    rows = f"{words.rows(len(changed))} differ ({named})" if changed else "the rows stand in another order"
+    rows = f"{words.counted(len(changed), 'row differs', 'rows differ')} ({named})"
+    if not changed:
+        rows = "the rows stand in another order"
     return (
-        f"runs '{first.name}' and '{other.name}' are over other content of {first.benchmark} (fingerprints "
-        f"{first.dataset.fingerprint[:12]} and {other.dataset.fingerprint[:12]}), {rows}: run both over one "
-        "copy of the data."
+        f"runs '{first.name}' and '{other.name}' are over different content of {first.benchmark} "
+        f"(fingerprints {first.dataset.fingerprint[:12]} and {other.dataset.fingerprint[:12]}), {rows}: run "
+        "both over one copy of the data."
     )
