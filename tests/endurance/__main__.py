@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.endurance.plan import draw
+from tests.endurance.plan import Plan, draw, plain
 from tests.endurance.rounds import Rounds
 from tests.endurance.seed import Seed
 
@@ -27,20 +27,27 @@ def main() -> int:
     flags.add_argument("--seed", type=int, default=None, help="play this one alone and print its figures")
     flags.add_argument("--folder", type=Path, default=None, help="where a seed plays; kept where it fails")
     flags.add_argument("--episodes", type=int, default=None, help="only so many sessions of each seed")
-    flags.add_argument("--mutation", default="", choices=("", "early-ack", "no-resume-filter"))
+    flags.add_argument(
+        "--mutation", default="", choices=("", "early-ack", "no-resume-filter"), help="a defect to be found"
+    )
+    flags.add_argument("--plain", action="store_true", help="kills on a slow disk, and nothing else")
     given = flags.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="endurance-"))
     if given.seed is not None:
-        return _one(given.seed, folder, given.episodes, given.mutation)
-    rounds = Rounds(out=given.out, folder=folder, episodes=given.episodes, mutation=given.mutation)
+        plan = plain(given.seed) if given.plain else draw(given.seed, episodes=given.episodes)
+        return _one(plan, folder, given.mutation)
+    options = ["--plain"] * given.plain
+    options += ["--episodes", str(given.episodes)] if given.episodes is not None else []
+    options += ["--mutation", given.mutation] if given.mutation else []
+    rounds = Rounds(out=given.out, folder=folder, options=tuple(options))
     return rounds.play(range(given.first, given.first + given.seeds), jobs=given.jobs)
 
 
-def _one(number: int, folder: Path, episodes: int | None, mutation: str) -> int:
+def _one(plan: Plan, folder: Path, mutation: str) -> int:
     """The outcome as one line of JSON on standard output."""
-    place = folder / f"seed-{number}"
+    place = folder / f"seed-{plan.seed}"
     shutil.rmtree(place, ignore_errors=True)
-    outcome = Seed(draw(number, episodes=episodes), place, mutation=mutation).play()
+    outcome = Seed(plan, place, mutation=mutation).play()
     sys.stdout.write(json.dumps(outcome.figures()) + "\n")
     if not outcome.broken:
         shutil.rmtree(place)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mmbu_async.simulator import Fault
+from tests.endurance.plan import EMPTY_IS_A_REPLY
 
 PRICES = {"input": 1000.0, "output": 3000.0}
 """US dollars a million tokens, of model and judge."""
@@ -170,7 +171,8 @@ class Books:
 def readable(record: dict[str, Any]) -> bool:
     """Whether a whole reply went out."""
     whole = record["status"] == 200 and not record["aborted"] and not record["shutdown"]
-    return whole and record["fault"] not in UNREADABLE
+    empty = record["fault"] == Fault.EMPTY_CHOICES and record["kind"] == EMPTY_IS_A_REPLY
+    return whole and (empty or record["fault"] not in UNREADABLE)
 
 
 def _charged(record: dict[str, Any]) -> bool:

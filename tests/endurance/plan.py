@@ -56,6 +56,8 @@ REFUSED = (
 )
 JUDGE_ONLY = (Fault.NO_VERDICT, *CHARACTER)
 """A judge may reply badly at any moment: its verdict is asked for again."""
+EMPTY_IS_A_REPLY = "anthropic"
+"""Wire format in which a message without any content is a reply, an empty one."""
 TRANSIENT = tuple(fault for fault in Fault if fault not in {*CHARACTER, *FATAL, *REFUSED, Fault.NO_VERDICT})
 
 
@@ -120,12 +122,13 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
     count = random.randrange(5, 9)
     rejudged = random.random() < 0.4
     grown = random.randrange(0, count)
+    endpoint = random.choice(("openai", "anthropic"))
     plan = Plan(
         seed=seed,
         rows=rows,
         concurrency=random.randrange(3, 9),
         judge_concurrency=random.randrange(2, 7),
-        endpoint=random.choice(("openai", "anthropic")),
+        endpoint=endpoint,
         judge_endpoint=random.choice(("openai", "anthropic")),
         stream=random.random() < 0.5,
         judge_stream=random.random() < 0.5,
@@ -138,6 +141,7 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
                 seed * 1000 + number,
                 rows if number >= grown else rows * 2 // 3,
                 count,
+                endpoint,
                 rejudge=rejudged and number >= count - 2,
             )
             for number in range(count)
@@ -148,7 +152,42 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
     return replace(plan, episodes=plan.episodes[:episodes])
 
 
-def _episode(random: Random, seed: int, rows: int, count: int, *, rejudge: bool) -> Episode:
+def plain(seed: int) -> Plan:
+    """Two kills on a slow disk and no other trouble: what a broken checkpoint cannot hide from."""
+    random = Random(f"plain {seed}")
+    rows = 40
+    moments = (random.randrange(8, 12), random.randrange(16, 20))
+    return Plan(
+        seed=seed,
+        rows=rows,
+        concurrency=3,
+        judge_concurrency=3,
+        endpoint="openai",
+        judge_endpoint="anthropic",
+        stream=False,
+        judge_stream=False,
+        synchronous="full",
+        latency="uniform:0.01,0.03",
+        marked={},
+        episodes=tuple(
+            Episode(
+                strikes=(Strike(blow=Blow.KILL, after=moment, seconds=0.0, variant=0.5),),
+                faults=(),
+                server_seed=seed * 1000 + number,
+                retry_after_s=0.1,
+                retry_after_style="seconds",
+                stall_s=0.0,
+                slow_commit_s=0.4,
+                readers=False,
+                rejudge=False,
+                limit=rows,
+            )
+            for number, moment in enumerate(moments)
+        ),
+    )
+
+
+def _episode(random: Random, seed: int, rows: int, count: int, endpoint: str, *, rejudge: bool) -> Episode:
     # Model and judge together have some 1.7 requests a row; a part is left for the last resume.
     moment = random.randrange(1, max(3, 2 * rows // count))
     blows = random.sample(PASSING, random.randrange(0, 3))
@@ -170,7 +209,7 @@ def _episode(random: Random, seed: int, rows: int, count: int, *, rejudge: bool)
         moment += 0 if at_start else random.randrange(0, 6)
     return Episode(
         strikes=tuple(sorted(strikes, key=lambda strike: strike.after)),
-        faults=_faults(random),
+        faults=_faults(random, endpoint),
         server_seed=seed,
         retry_after_s=random.choice((-1.0, 0.0, 0.1, 0.4, 1.0)),
         retry_after_style=random.choice(("seconds", "ms", "both", "date", "reset")),
@@ -192,13 +231,15 @@ def _seconds(random: Random, blow: Blow) -> float:
             return random.uniform(0.1, 2.0)
 
 
-def _faults(random: Random) -> tuple[str, ...]:
+def _faults(random: Random, endpoint: str) -> tuple[str, ...]:
     """Rates for either role: on the average a fifth of all requests, at most a half."""
     rules = []
     for role in ("model", "judge"):
         several = [*random.sample(TRANSIENT, random.randrange(0, 7)), *random.sample(REFUSED, 1)]
         if role == "judge":
             several += random.sample(JUDGE_ONLY, random.randrange(0, 3))
+        elif endpoint == EMPTY_IS_A_REPLY:
+            several = [fault for fault in several if fault is not Fault.EMPTY_CHOICES]
         rules += [f"{fault.value}@{role}={random.choice((0.02, 0.04, 0.08))}" for fault in several]
         if random.random() < 0.2:
             rules.append(f"{random.choice(FATAL).value}@{role}=0.02")

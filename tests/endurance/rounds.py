@@ -31,13 +31,14 @@ class Rounds:
 
     out: Path | None
     folder: Path
-    episodes: int | None = None
-    mutation: str = ""
+    options: tuple[str, ...] = ()
+    """Further flags of each seed's process."""
     done: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def play(self, seeds: Iterable[int], *, jobs: int) -> int:
         """0 where no invariant is broken. What the file has of these seeds is taken from there."""
         wanted = list(seeds)
+        self.folder.mkdir(parents=True, exist_ok=True)
         if self.out is not None and self.out.exists():
             kept = json.loads(self.out.read_text("utf-8"))["per_seed"]
             self.done = {one["seed"]: one for one in kept if one["seed"] in wanted and not one["broken"]}
@@ -89,11 +90,7 @@ class Rounds:
 
     def _command(self, seed: int) -> list[str]:
         command = [sys.executable, "-m", "tests.endurance", "--seed", str(seed), "--folder", str(self.folder)]
-        if self.episodes is not None:
-            command += ["--episodes", str(self.episodes)]
-        if self.mutation:
-            command += ["--mutation", self.mutation]
-        return command
+        return [*command, *self.options]
 
     def _tell(self, one: dict[str, Any]) -> None:
         """A line a seed; a seed that fails says how to repeat it and what it left."""

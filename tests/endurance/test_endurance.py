@@ -1,0 +1,149 @@
+"""The suite in short: some sessions of two seeds, and its own teeth. `python -m tests.endurance` has more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmbu_async.simulator import Fault, FaultRule
+from tests.endurance.ledger import Books, Call, Terms
+from tests.endurance.plan import EMPTY_IS_A_REPLY, Blow, draw
+from tests.endurance.rounds import Rounds
+from tests.endurance.seed import blows_of
+
+if sys.platform != "linux":
+    pytest.skip("stops, limits and clocks of other processes are Linux's", allow_module_level=True)
+
+SEEDS = (35, 118)
+"""Their first three sessions have kills, signals, stops, a full disk, clocks, names, files and restarts."""
+
+
+def test_seeds_break_no_invariant(tmp_path: Path) -> None:
+    rounds = Rounds(out=tmp_path / "figures.json", folder=tmp_path, options=("--episodes", "3"))
+    assert rounds.play(SEEDS, jobs=2) == 0
+    figures = rounds.summary()
+    assert figures["lost_rows"] == 0
+    assert figures["kills"] >= 2
+    assert len(figures["blows"]) >= 5
+    assert figures["requests"] > figures["rows"] > 100
+    # What is finished is not played again.
+    again = Rounds(out=tmp_path / "figures.json", folder=tmp_path / "nowhere")
+    assert again.play(SEEDS, jobs=1) == 0
+    assert again.summary()["per_seed"] == figures["per_seed"]
+
+
+@pytest.mark.parametrize(
+    ("mutation", "words"),
+    [
+        ("", ""),
+        ("early-ack", "whole replies are lost, more than 3 slots"),
+        ("no-resume-filter", "calls of a resume that had nothing left to do"),
+    ],
+)
+def test_teeth(tmp_path: Path, mutation: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A checkpoint that is acknowledged too early, or a resume that forgets, does not go unnoticed."""
+    options = ("--plain", *(("--mutation", mutation) if mutation else ()))
+    rounds = Rounds(out=None, folder=tmp_path, options=options)
+    assert rounds.play([1], jobs=1) == bool(mutation)
+    told = capsys.readouterr().out
+    assert words in told
+    assert ("again: " in told) == (tmp_path / "seed-1" / "kept").exists() == bool(mutation)
+
+
+def test_a_seed_is_always_the_same_night_and_many_have_everything() -> None:
+    plans = [draw(seed) for seed in range(200)]
+    assert plans == [draw(seed) for seed in range(200)]
+    assert set(blows_of(plans)) == {blow.value for blow in Blow}
+    rules = [FaultRule.parse(rule) for plan in plans for one in plan.episodes for rule in one.faults]
+    met = {rule.fault for rule in rules} | {fault for plan in plans for fault in plan.marked.values()}
+    assert met == set(Fault)
+    assert len({(p.endpoint, p.judge_endpoint, p.stream, p.judge_stream) for p in plans}) == 16
+
+
+# ---------------------------------------------------------------- the books
+
+RECORD = {
+    "role": "model",
+    "kind": "openai",
+    "request_id": "req-1",
+    "status": 200,
+    "fault": "",
+    "aborted": False,
+    "shutdown": False,
+    "charged": True,
+    "input_tokens": 100,
+    "output_tokens": 10,
+}
+CALL = Call(
+    id=1,
+    judged=False,
+    sample_id=1,
+    ok=True,
+    kind="stop",
+    status=None,
+    request_id="req-1",
+    input_tokens=100,
+    output_tokens=10,
+    usage_reported=True,
+    cost_usd=0.13,
+)
+GIVEN_UP = Call(
+    id=2,
+    judged=False,
+    sample_id=1,
+    ok=False,
+    kind="timeout",
+    status=None,
+    request_id="",
+    input_tokens=None,
+    output_tokens=None,
+    usage_reported=False,
+    cost_usd=None,
+)
+
+
+def audit(calls: list[Call], log: list[dict[str, object]], *, orderly: bool = True) -> Books:
+    books = Books()
+    books.close(
+        "s", calls, log, Terms(orderly=orderly, server_gone=False, concurrency=2, judge_concurrency=2)
+    )
+    return books
+
+
+def test_books_that_agree() -> None:
+    books = audit([CALL, GIVEN_UP], [RECORD, RECORD | {"request_id": "req-2", "aborted": True}])
+    assert books.broken == []
+    assert (books.requests, books.unknown_cost, books.usd_matched) == (2, 1, 0.13)
+
+
+def test_a_reply_that_was_given_up_is_a_repeated_call_and_no_loss() -> None:
+    books = audit([CALL, GIVEN_UP], [RECORD, RECORD | {"request_id": "req-2"}])
+    assert (books.broken, books.unread, books.lost) == ([], 1, 0)
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_replies_that_a_kill_took_are_as_many_as_slots_at_most(orderly: bool) -> None:
+    log = [RECORD | {"request_id": f"req-{number}"} for number in range(4)]
+    assert audit([], log[:2], orderly=orderly).broken == [] or orderly
+    assert audit([], log[:3], orderly=orderly).broken
+
+
+@pytest.mark.parametrize(
+    ("call", "record"),
+    [
+        (CALL, RECORD | {"request_id": "req-other"}),
+        (CALL, RECORD | {"output_tokens": 11}),
+        (CALL, RECORD | {"fault": Fault.CUT_MID_BODY.value}),
+        (GIVEN_UP, RECORD | {"role": "judge"}),
+    ],
+)
+def test_books_that_do_not_agree(call: Call, record: dict[str, object]) -> None:
+    assert audit([call], [record]).broken
+
+
+def test_an_empty_message_of_anthropic_is_a_reply() -> None:
+    record = RECORD | {"fault": Fault.EMPTY_CHOICES.value}
+    assert audit([CALL], [record | {"kind": EMPTY_IS_A_REPLY}]).broken == []
+    assert audit([CALL], [record]).broken
