@@ -56,11 +56,12 @@ RUN = f"run {MARK} <i>|`[x](y)`\u202e"
 """A run's name: what `--name` takes."""
 
 
-def hostile_rows() -> list[Row]:
+def hostile_rows(*, flipped: bool = False) -> list[Row]:
     """A row for each text, with this text wherever a row can hold one; two long ones; one that failed, one
-    unjudged, one not asked, one with boxes."""
+    unjudged, one not asked, one with boxes. `flipped`: what was right is wrong, of the first ones."""
     rows: list[Row] = [
-        _row(name, text, judged=bool(number % 2)) for number, (name, text) in enumerate(TEXTS.items())
+        _row(name, text, judged=bool(number % 2) is not flipped)
+        for number, (name, text) in enumerate(TEXTS.items())
     ]
     rows.append(_row("everything", EVERYTHING, judged=True))
     rows.append({**_row("long", SCRIPT, judged=False), "reply": LONG, "committed": LONG, "judge_reply": LONG})
@@ -88,8 +89,8 @@ def hostile_rows() -> list[Row]:
     return rows
 
 
-def hostile_run(make_run: MakeRun, **options: Any) -> tuple[Store, RunRecord]:
-    """The run in a store of its own. `options` go to `make_run` and win."""
+def hostile_run(make_run: MakeRun, *, flipped: bool = False, **options: Any) -> tuple[Store, RunRecord]:
+    """The run of `hostile_rows`. `options` go to `make_run` and win."""
     judge = OFFICIAL_JUDGE | {"model": f"judge {EVERYTHING}", "params": {EVERYTHING: EVERYTHING}}
     identity = IDENTITY | {
         "model": EVERYTHING,
@@ -113,7 +114,7 @@ def hostile_run(make_run: MakeRun, **options: Any) -> tuple[Store, RunRecord]:
         "model": EVERYTHING,
         "source": f"/data/{EVERYTHING}",
     }
-    return make_run(hostile_rows(), **(values | options))
+    return make_run(hostile_rows(flipped=flipped), **(values | options))
 
 
 def _row(name: str, text: str, *, judged: bool) -> dict[str, Any]:

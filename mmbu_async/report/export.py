@@ -30,6 +30,8 @@ ENDINGS: Mapping[str, Form] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "c
 
 Records = Iterable[dict[str, Json]]
 
+_LINE_ENDS = tuple((char.encode(), b"\\u%04x" % ord(char)) for char in "\x85\u2028\u2029")
+
 
 def export(store: Store, run: RunRecord, path: Path, *, form: Form | None = None) -> int:
     """Write the run's rows to `path`, in the format that its ending names; returns how many.
@@ -72,9 +74,16 @@ def _write_jsonl(records: Records, path: Path, columns: Sequence[str]) -> int:
     count = 0
     with path.open("wb") as file:
         for one in records:
-            file.write(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE))
+            file.write(_one_line(orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE)))
             count += 1
     return count
+
+
+def _one_line(text: bytes) -> bytes:
+    """The same JSON without the characters beyond ASCII that some readers take for the end of a line."""
+    for raw, escaped in _LINE_ENDS:
+        text = text.replace(raw, escaped)
+    return text
 
 
 def _write_csv(records: Records, path: Path, columns: Sequence[str]) -> int:
