@@ -166,7 +166,9 @@ def _parting(difference: float, accuracy: float) -> dict[str, float]:
     """On which share of rows the two may disagree: at least by what they differ."""
     others = [other for other in (accuracy - difference, accuracy + difference) if 0 <= other <= 1]
     independent = max(independent_disagreement(accuracy, other) for other in (accuracy, *others))
-    return {INDEPENDENT: independent, HALF: max(independent / 2, difference)}
+    return {
+        name: max(share, difference) for name, share in ((INDEPENDENT, independent), (HALF, independent / 2))
+    }
 
 
 def _check(*, accuracy: float | None, disagreement: float | None, power: float, alpha: float) -> None:
