@@ -32,7 +32,8 @@ class Kappa:
     same, since chance alone then gives full agreement."""
     low: float | None
     high: float | None
-    """Ends of kappa's large-sample interval; None where kappa is."""
+    """Ends of kappa's large-sample interval; None where kappa is, and for one row. Like the bootstrap's it
+    has no width where all agree."""
 
 
 def cohen_kappa(counts: Mapping[tuple[Label, Label], int], *, level: float = LEVEL) -> Kappa:
@@ -88,7 +89,7 @@ def fleiss_kappa(counts: Mapping[tuple[Label, ...], int], *, level: float = LEVE
     share = rows @ votes / (n * m)
     chance = float(share @ share)
     influence = (agreeing - chance - 2 * (1 - kappa) * (votes @ share / m - chance)) / (1 - chance)
-    variance = float(rows @ (influence - kappa) ** 2) / (n * (n - 1)) if n > 1 else 0.0
+    variance = float(rows @ (influence - kappa) ** 2) / (n * max(1, n - 1))
     return _kappa(n, percent, kappa, variance, level)
 
 
@@ -118,6 +119,8 @@ def krippendorff_alpha(counts: Mapping[tuple[Label | None, ...], int]) -> float 
 
 
 def _kappa(n: int, percent: float, kappa: float, variance: float, level: float) -> Kappa:
+    if n == 1:
+        return Kappa(n=n, percent=percent, kappa=kappa, low=None, high=None)
     # Rounding can leave a variance of zero a hair below it.
     spread = NormalDist().inv_cdf(0.5 + level / 2) * sqrt(max(0.0, variance))
     return Kappa(

@@ -16,6 +16,10 @@ def rows_needed(difference: float, *, disagreement: float, power: float = POWER,
     run has right and the other wrong; both are fractions. The formula is that of Connor 1987, Biometrics
     43:207-211: n = (z(1 - alpha/2)·√d + z(power)·√(d - δ²))² / δ².
 
+    It takes the test's statistic as normal. The exact test, which `mcnemar` is, asks for a little more: its
+    power, computed exactly, comes to 76 to 80 % where 80 % are wanted, for 50 rows and more and disagreements
+    up to one half, and to 78 to 80 % from 1,000 rows on. Some 2/δ rows more make up for it.
+
     Raises ValueError for a difference of 0, which no number of rows can show, for one above the disagreement,
     which cannot be, and for shares out of range.
     """

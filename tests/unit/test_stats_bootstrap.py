@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -7,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mmbu_async.stats import Estimate, Pattern, headline, micro_f1, percentile_interval, resample_counts
+from mmbu_async.stats import (
+    Estimate,
+    Headline,
+    Pattern,
+    bootstrap,
+    headline,
+    headlines,
+    micro_f1,
+    percentile_interval,
+    resample_counts,
+)
 
 RIGHT = Pattern(1, 0, 0, True)
 WRONG = Pattern(0, 1, 1, False)
@@ -63,6 +74,48 @@ def test_pattern_counts_have_the_exact_probabilities_of_all_possible_resamples()
     observed = [drawn[key] for key in every]
     expected = [50_000 * ways / len(rows) ** 4 for ways in every.values()]
     assert stats.chisquare(observed, expected).pvalue > 0.01
+
+
+def test_rare_patterns_drawn_row_by_row_have_the_exact_probabilities_too() -> None:
+    rows = [0, 1, 2, 2, 3]
+    every = Counter(
+        tuple(Counter(picked).get(pattern, 0) for pattern in range(4)) for picked in product(rows, repeat=5)
+    )
+    drawn = Counter(map(tuple, resample_counts([1, 1, 2, 1], rng(), 50_000).tolist()))
+
+    assert set(drawn) <= set(every)
+    # Outcomes that are expected less than 20 times are taken together.
+    often = [key for key, ways in every.items() if 50_000 * ways / len(rows) ** 5 >= 20]
+    observed = [drawn[key] for key in often]
+    expected = [50_000 * every[key] / len(rows) ** 5 for key in often]
+    observed.append(50_000 - sum(observed))
+    expected.append(50_000 - sum(expected))
+    assert stats.chisquare(observed, expected).pvalue > 0.01
+
+
+@pytest.mark.parametrize("rows_at_once", [bootstrap.ROWS_AT_ONCE, 0])
+def test_frequent_and_rare_patterns_have_the_moments_of_a_multinomial(
+    monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(bootstrap, "ROWS_AT_ONCE", rows_at_once)
+    observed = np.array([5, 120, 1, 9, 70, 2, 3, bootstrap.RARE])
+    n = observed.sum()
+    share = observed / n
+
+    drawn = resample_counts(observed, rng(), 40_000)
+
+    assert (drawn.sum(axis=1) == n).all()
+    covariance = n * (np.diag(share) - np.outer(share, share))
+    error = np.sqrt(np.diag(covariance) / 40_000)
+    assert (np.abs(drawn.mean(axis=0) - observed) < 4 * error).all()
+    assert np.cov(drawn.T) == pytest.approx(covariance, rel=0.05, abs=0.3)
+
+
+def test_rows_with_one_label_are_drawn_from_the_multinomial_itself() -> None:
+    # Reports of such runs keep their intervals from version to version.
+    observed = np.array([3, 12, 9])
+    expected = rng().multinomial(24, observed / 24, size=50)
+    assert resample_counts(observed, rng(), 50).tolist() == expected.tolist()
 
 
 def test_the_intervals_equal_those_of_resampled_rows() -> None:
@@ -133,3 +186,40 @@ def test_figures_are_fractions_or_none_and_never_nan(counts: dict[Pattern, int])
     for estimate in (found.accuracy, found.f1):
         for number in (estimate.value, estimate.low, estimate.high):
             assert number is None or 0.0 <= number <= 1.0
+
+
+@given(many=st.lists(COUNTS, max_size=5))
+def test_many_sets_at_once_have_the_figures_of_each(many: list[dict[Pattern, int]]) -> None:
+    together = list(headlines([(counts, rng(seed)) for seed, counts in enumerate(many)], resamples=40))
+    assert together == [headline(counts, rng(seed), resamples=40) for seed, counts in enumerate(many)]
+
+
+def test_sets_beyond_a_block_come_in_order() -> None:
+    many = [{RIGHT: 1 + number, WRONG: 1} for number in range(bootstrap.BLOCK + 3)]
+    found = list(headlines(((counts, rng()) for counts in many), resamples=3))
+    assert [one.accuracy.value for one in found] == [n / (n + 1) for n in range(1, len(many) + 1)]
+
+
+def test_sets_are_drawn_one_block_at_a_time() -> None:
+    taken = []
+
+    def sets() -> Iterator[tuple[dict[Pattern, int], np.random.Generator]]:
+        for number in range(3 * bootstrap.BLOCK):
+            taken.append(number)
+            yield {RIGHT: 1}, rng()
+
+    next(headlines(sets(), resamples=2))
+    assert len(taken) == bootstrap.BLOCK
+
+
+def test_an_f1_that_some_resamples_lack_is_that_of_the_others() -> None:
+    counts = {VOID: 9, RIGHT: 1, WRONG: 1}
+    found = headline(counts, rng(), resamples=2_000)
+    drawn = resample_counts(list(counts.values()), rng(), 2_000)
+    with_label = drawn[drawn[:, 1:].sum(axis=1) > 0]
+    assert 0 < len(with_label) < 2_000
+    f1 = with_label[:, 1] / with_label[:, 1:].sum(axis=1)
+    low, high = np.percentile(f1, (2.5, 97.5))
+    assert found == Headline(
+        accuracy=found.accuracy, f1=Estimate(value=0.5, low=float(low), high=float(high))
+    )
