@@ -30,6 +30,8 @@ def row_facts(report: ReportData) -> Facts:
     rows = report.rows
     yield "Selected", words.count(rows.selected)
     yield "Scored", f"{words.count(rows.scored)}, {words.count(rows.right)} of them right"
+    if rows.ungraded:
+        yield "Without a public answer", words.count(rows.ungraded)
     yield "Failed", words.count(rows.failed)
     yield "Unjudged", words.count(rows.unjudged)
     yield "Pending", words.count(rows.pending)

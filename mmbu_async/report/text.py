@@ -157,7 +157,8 @@ def _losses(report: ReportData) -> Iterator[RenderableType]:
             "Selected",
             f"{words.count(rows.selected)}: {words.count(rows.scored)} scored "
             f"({words.count(rows.right)} right), {words.count(rows.failed)} failed, "
-            f"{words.count(rows.unjudged)} unjudged, {words.count(rows.pending)} pending",
+            f"{words.count(rows.unjudged)} unjudged, {words.count(rows.pending)} pending"
+            + (f", {words.count(rows.ungraded)} without a public answer" if rows.ungraded else ""),
         ),
         (
             "Replies",
