@@ -10,7 +10,7 @@ from mmbu_async.report.html.forest import LABEL, LEAST, LINE, ROWS, WIDTH
 from mmbu_async.report.html.labels import lines
 from mmbu_async.report.html.plot import Plot, drawing
 
-LEFT, RIGHT = 190.0, 362.0
+LEFT, RIGHT = 178.0, 336.0
 TOP, FOOT = 8.0, 6.0
 
 

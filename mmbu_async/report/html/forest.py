@@ -11,12 +11,12 @@ from mmbu_async.report.groups import Group
 from mmbu_async.report.html.labels import lines
 from mmbu_async.report.html.plot import Plot, drawing
 
-WIDTH = 420.0
-LABEL = 134.0
+WIDTH = 390.0
+LABEL = 124.0
 """Room for names, in pixels; then rows, the scale, value and interval."""
-ROWS = 176.0
-LEFT, RIGHT = 190.0, 296.0
-VALUE = 346.0
+ROWS = 164.0
+LEFT, RIGHT = 178.0, 266.0
+VALUE = 315.0
 LINE = 14.0
 LEAST = 25.0
 """Height of a row."""

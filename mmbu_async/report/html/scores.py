@@ -107,14 +107,14 @@ def families(report: ReportData) -> str:
         overall = getattr(report.overall, metric).value
         identity = f"families-{metric}"
         drawn = forest(identity, _spoken(title, found), found, reference=overall)
-        figures.append(figure(identity, title, drawn, ""))
+        data = _data(identity, "task_family", report.families)
+        figures.append(figure(identity, title, drawn, "", data))
     return section(
         "families",
         "By task family",
         paragraph(_how_to_read(report, report.families), class_="note"),
         grid(figures),
         _table("Task families", report.families),
-        _data("families", "task_family", report.families),
     )
 
 

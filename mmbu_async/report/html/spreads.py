@@ -12,9 +12,9 @@ from mmbu_async.report.distributions import PER_DECADE, Bin, Histogram
 from mmbu_async.report.html.labels import width
 from mmbu_async.report.html.plot import Plot, drawing
 
-WIDTH, HEIGHT = 420.0, 210.0
-LEFT, RIGHT = 44.0, 412.0
-TOP, BOTTOM = 52.0, 180.0
+WIDTH, HEIGHT = 390.0, 200.0
+LEFT, RIGHT = 44.0, 384.0
+TOP, BOTTOM = 52.0, 174.0
 ZERO = 16.0
 """Width of the bar for zeros, and of the gap after it."""
 MOST_BARS = 30
