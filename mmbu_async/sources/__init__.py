@@ -8,7 +8,6 @@ from pathlib import Path
 from mmbu_async.errors import ConfigError
 from mmbu_async.model import DataSpec, RawRow
 from mmbu_async.sources.base import Source
-from mmbu_async.sources.columns import columns
 from mmbu_async.sources.folder import ImageFolder, LocalFolder
 from mmbu_async.sources.hub import HubDataset, Load, load_from_hub
 from mmbu_async.sources.samples import samples
@@ -19,7 +18,6 @@ __all__ = [
     "LocalFolder",
     "RawRow",
     "Source",
-    "columns",
     "open_data",
     "samples",
 ]

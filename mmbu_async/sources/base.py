@@ -52,10 +52,6 @@ class Source(Protocol):
     def stamp(self) -> str:
         """Changes when the table of rows changes; cheap to get, so that a resume need not read every row."""
 
-    @property
-    def several_image_columns(self) -> bool:
-        """Whether a row's images can come from different columns, so that a benchmark must be told which."""
-
     def rows(self) -> Iterator[RawRow]:
         """All rows in order. Raises DataError naming file and line."""
 

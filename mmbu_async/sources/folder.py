@@ -26,7 +26,6 @@ class LocalFolder:
     def __init__(self, folder: Path, spec: DataSpec) -> None:
         self._folder = folder
         pattern, files, others = _find_tables(folder, spec)
-        self.several_image_columns = len(spec.image_columns) > 1
         self._tables = _open_tables(folder, files, spec)
         # A folder that stands in the pattern by name says nothing about a row.
         self._named_folders = bool(_WILDCARDS & set(Path(pattern).parent.as_posix()))
@@ -39,7 +38,7 @@ class LocalFolder:
                 for path in _archives(folder, files, spec)
             ],
             spec.archives,
-            f"column '{spec.image_columns[0]}'" if not self.several_image_columns else "an image column",
+            f"column '{spec.image_columns[0]}'" if len(spec.image_columns) == 1 else "an image column",
         )
         beside = f" ({', '.join(others)} beside it is not read)" if others else ""
         many = f" ({len(files)} tables)" if len(files) > 1 else ""

@@ -39,7 +39,6 @@ class HubDataset:
                 f"{name}: its images lie in {', '.join(spec.archives)} beside the table; fetch both with "
                 f"`hf download {name} --repo-type dataset --local-dir FOLDER` and give --data FOLDER."
             )
-        self.several_image_columns = len(spec.image_columns) > 1
         self._parts = {config: _Part(name, config, spec, load) for config in spec.configs or ("",)}
         parts = list(self._parts.values())
         self.description = parts[0].where

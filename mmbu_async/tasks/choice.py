@@ -152,7 +152,8 @@ def check_options(row_id: str, options: Sequence[str]) -> None:
 def right_place(row_id: str, column: str, value: Json, options: Sequence[str]) -> int | None:
     """The place of the right option from a letter, or from the option's own text; None: not public."""
     text = "" if value is None else str(value).strip()
-    if text.lower() in NO_TRUTH:
+    same = [place for place, option in enumerate(options) if option.strip().lower() == text.lower()]
+    if text.lower() in NO_TRUTH and len(same) != 1:  # `None` may be an option's text
         return None
     letter = text.rstrip(".):").upper()
     if len(letter) == 1 and letter in ascii_uppercase:
@@ -164,7 +165,6 @@ def right_place(row_id: str, column: str, value: Json, options: Sequence[str]) -
             f"column '{column}' names a letter beyond its {len(options)} options; correct it",
             repr(text),
         )
-    same = [place for place, option in enumerate(options) if option.strip().lower() == text.lower()]
     if len(same) == 1:
         return same[0]
     raise RowError(

@@ -36,7 +36,7 @@ class MicroVqa(TabularChoice):
         "answer": ("correct_index", "correct_index_1", "correct_index_0", "correct_answer", "answer"),
     }
     optional: ClassVar[Columns] = {
-        "family": ("task", "task_str"),
+        "family": ("task_str", "task"),
         "modality": ("modality", "microscopy"),
         "scale": ("scale",),
     }

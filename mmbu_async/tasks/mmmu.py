@@ -26,14 +26,19 @@ from mmbu_async.model import (
     ScoreItem,
     Status,
 )
+from mmbu_async.scoring.letters import letters
 from mmbu_async.scoring.mmmu import DRAWN, choice_is_right, open_is_right, prompt_text, read_choice
 from mmbu_async.scoring.mmmu_open import read_candidates, read_open
 from mmbu_async.scoring.options import read_list, read_options
-from mmbu_async.tasks.choice import CHOICE, NO_TRUTH, choice_detail, score_letter
+from mmbu_async.tasks.choice import CHOICE, NO_TRUTH, check_options, choice_detail, score_letter
 from mmbu_async.tasks.fields import canonical_fields
+from mmbu_async.tasks.tabular import find_columns, text_of
 from mmbu_async.tasks.texts import hashes
 
 OPEN = "open"
+COLUMNS = ("id", "question", "options", "answer")
+MMMU = "Yue et al., MMMU, CVPR 2024, arXiv:2311.16502."
+MMMU_PRO = "Yue et al., MMMU-Pro, arXiv:2409.02813."
 MOST_IMAGES = 7
 _PLACEHOLDER = re.compile(r"<image (\d+)>")
 _CHOICE_FORMAT = "{}\n{}\nAnswer with the option's letter from the given choices directly."
@@ -66,30 +71,36 @@ class Mmmu:
     metric = "micro-averaged accuracy"
     judge = ""
     licence = "Apache-2.0 (annotations); images under the licences of their sources"
-    citation = "Yue et al., MMMU, CVPR 2024, arXiv:2311.16502."
 
-    def __init__(self, name: str, title: str, rows: str, data: DataSpec) -> None:
+    def __init__(
+        self, name: str, title: str, rows: str, data: DataSpec, *, citation: str, without: str = ""
+    ) -> None:
+        """`without`: the column that rows of this kind may lack."""
         self.name = name
+        self.citation = citation
+        self._wanted = {column: (column,) for column in COLUMNS if column != without}
+        self._optional = {without: (without,)} if without else {}
         self.title = title
         self.rows = rows
         self.data = data
         self._prompts = {"choice": _CHOICE_FORMAT, "open": _OPEN_FORMAT, "vision": _VISION_FORMAT}
 
     def samples(self, raw: RawRow) -> Sequence[Sample]:
+        found = find_columns(raw, self._wanted, self._optional)
         fields = canonical_fields(raw.fields, ())
-        row_id = fields.get("id") or ""
+        row_id = text_of(raw, found["id"])
         if not row_id:
             raise RowError(f"number {raw.position + 1}", "column 'id' is empty; give every row an id")
-        options = _options(raw.fields, row_id)
+        options = _options(raw.fields[found["options"]], row_id)
         route = CHOICE if options else OPEN
-        answer = fields.get("answer")
-        known = (answer or "").strip().lower() not in NO_TRUTH
-        question = fields.get("question") or ""
+        answer = fields.get(found.get("answer", "")) or ""
+        known = answer.strip().lower() not in NO_TRUTH
+        question = fields.get(found.get("question", "")) or ""
         sample = Sample(
             id=row_id,
             position=raw.position,
             question=question,
-            answer=(answer or "") if known else "",
+            answer=answer if known else "",
             options=options,
             route=route,
             images=raw.images,
@@ -171,11 +182,27 @@ class Mmmu:
                 )
         if not sample.question and not raw.images:
             raise RowError(sample.id, "has neither a question nor an image; complete the row")
+        if sample.route == OPEN and sample.fields.get("question_type") == "multiple-choice":
+            raise RowError(sample.id, "is multiple-choice by its 'question_type', but has no options")
+        if sample.route == CHOICE:
+            _check_choice(sample)
 
 
-def _options(fields: Mapping[str, Json], row_id: str) -> tuple[str, ...]:
+def _check_choice(sample: Sample) -> None:
+    check_options(sample.id, sample.options)
+    golds = _gold(sample.answer) if sample.answer else []
+    for gold in [golds] if isinstance(golds, str) else golds:
+        if gold not in tuple(letters(len(sample.options))):
+            raise RowError(
+                sample.id,
+                f"column 'answer' is none of the letters of its {len(sample.options)} options; correct it",
+                repr(gold),
+            )
+
+
+def _options(value: Json, row_id: str) -> tuple[str, ...]:
     try:
-        return read_options(fields.get("options"))
+        return read_options(value)
     except ValueError as error:
         raise RowError(row_id, f"column 'options' {error}; correct it") from None
 
@@ -241,6 +268,7 @@ def mmmu_validation() -> Mmmu:
             tables=("*/validation-*.parquet", "validation*.parquet", "*validation*.parquet"),
             image_columns=_IMAGES,
         ),
+        citation=MMMU,
     )
 
 
@@ -256,6 +284,8 @@ def mmmu_test() -> Mmmu:
             tables=("*/test-*.parquet", "test*.parquet", "*test*.parquet"),
             image_columns=_IMAGES,
         ),
+        citation=MMMU,
+        without="answer",
     )
 
 
@@ -271,6 +301,7 @@ def mmmu_pro_standard() -> Mmmu:
             tables=("standard (10 options)/test-*.parquet", "*10*/test-*.parquet", "test-*.parquet"),
             image_columns=_IMAGES,
         ),
+        citation=MMMU_PRO,
     )
 
 
@@ -286,4 +317,6 @@ def mmmu_pro_vision() -> Mmmu:
             tables=("vision/test-*.parquet", "*vision*.parquet"),
             image_columns=("image",),
         ),
+        citation=MMMU_PRO,
+        without="question",
     )

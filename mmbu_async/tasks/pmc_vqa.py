@@ -12,8 +12,16 @@ from mmbu_async.scoring.pmc_vqa import FALLBACK, prompt_text, read_answer, witho
 from mmbu_async.tasks import texts
 from mmbu_async.tasks.choice import ChoiceRow, MultipleChoice, one_image_first, right_place
 from mmbu_async.tasks.forms import AS_GIVEN, Form
+from mmbu_async.tasks.tabular import Columns, find_columns, text_of
 
 LETTERS = "ABCD"
+WANTED: Columns = {
+    "question": ("Question",),
+    **{f"option {letter}": (f"Choice {letter}",) for letter in LETTERS},
+    # The second version of the set has the letter in `Answer`; the first has the option's text there.
+    "answer": ("Answer_label", "Answer"),
+}
+OPTIONAL: Columns = {"id": ("index", "id"), "figure": ("Figure_path", "image")}
 
 
 class PmcVqa(MultipleChoice):
@@ -38,28 +46,22 @@ class PmcVqa(MultipleChoice):
         super().__init__({"user": texts.prompt_text("pmc_vqa_user")}, form)
 
     def row(self, raw: RawRow) -> ChoiceRow:
-        figure = str(raw.fields.get("Figure_path") or raw.fields.get("image") or "").strip()
-        row_id = str(raw.fields.get("index") or raw.fields.get("id") or raw.position)
+        found = find_columns(raw, WANTED, OPTIONAL)
+        row_id = text_of(raw, found.get("id")) or str(raw.position)
         options = []
         for letter in LETTERS:
-            column = f"Choice {letter}"
-            if column not in raw.fields:
-                raise RowError(row_id, f"there is no column '{column}'; its rows need {', '.join(_COLUMNS)}")
+            column = found[f"option {letter}"]
             choice = without_prefix(str(raw.fields[column] or ""), letter)
             if not choice:
                 raise RowError(row_id, f"column '{column}' is empty; every row has four options")
             options.append(choice)
-        question = raw.fields.get("Question")
-        if question is None:
-            raise RowError(row_id, f"there is no column 'Question'; its rows need {', '.join(_COLUMNS)}")
-        label = raw.fields.get("Answer_label", raw.fields.get("Answer"))
         return ChoiceRow(
             id=row_id,
-            question=str(question).strip(),
+            question=text_of(raw, found["question"]),
             options=tuple(options),
-            right=right_place(row_id, "Answer_label", label, options),
+            right=right_place(row_id, found["answer"], raw.fields[found["answer"]], options),
             family=self.title,
-            cluster=figure,
+            cluster=text_of(raw, found.get("figure")),
         )
 
     def prompt(self, sample: Sample) -> Prompt:
@@ -68,6 +70,3 @@ class PmcVqa(MultipleChoice):
 
     def read(self, sample: Sample, completion: Completion) -> Answer:
         return read_answer(completion.text, len(sample.options))
-
-
-_COLUMNS = ("Figure_path", "Question", *(f"Choice {letter}" for letter in LETTERS), "Answer_label")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import ClassVar
 
@@ -42,20 +43,34 @@ class TabularChoice(MultipleChoice):
 
 
 def find_columns(raw: RawRow, wanted: Columns, optional: Columns) -> dict[str, str]:
-    """Meaning -> the first candidate that the row has, whatever its case."""
-    plain = {name.casefold(): name for name in reversed(list(raw.fields))}
+    """Meaning -> the first candidate that the row has. Where none is there as it is written, case, blanks and
+    underscores do not matter. Raises RowError naming what was looked for and what was found."""
+    known = _spelt(tuple(raw.fields))
     found: dict[str, str] = {}
+    missing: list[str] = []
     for meaning, candidates in {**wanted, **optional}.items():
-        name = next((plain[c.casefold()] for c in candidates if c.casefold() in plain), None)
+        name = next((known[key] for c in candidates for key in (c, _plain(c)) if key in known), None)
         if name is not None:
             found[meaning] = name
         elif meaning in wanted:
-            raise RowError(
-                f"number {raw.position + 1}",
-                f"has no column for the {meaning} (looked for {', '.join(candidates)}; found "
-                f"{', '.join(raw.fields)}); rename it, or give another copy of the data",
-            )
+            missing.append(f"the {meaning} (looked for {', '.join(candidates)})")
+    if missing:
+        raise RowError(
+            f"number {raw.position + 1}",
+            f"has no column for {' and none for '.join(missing)}; found are "
+            f"{', '.join(raw.fields) or 'none'}: rename them, or give another copy of the data",
+        )
     return found
+
+
+@lru_cache(maxsize=256)
+def _spelt(names: tuple[str, ...]) -> Mapping[str, str]:
+    """Every spelling under which a column may be asked for -> its name; exact ones win, then the first."""
+    return {_plain(name): name for name in reversed(names)} | {name: name for name in names}
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def text_of(raw: RawRow, column: str | None) -> str:
@@ -63,16 +78,28 @@ def text_of(raw: RawRow, column: str | None) -> str:
     return (field_text(raw.fields.get(column)) or "").strip() if column else ""
 
 
-def lettered_options(raw: RawRow, row_id: str, pattern: str) -> tuple[str, ...]:
-    """Options from one column a letter, up to the first that is empty; a gap is an error."""
-    plain = {name.casefold(): name for name in raw.fields}
-    texts = []
-    for letter in ascii_uppercase:
-        column = plain.get(pattern.format(letter=letter).casefold())
-        texts.append(text_of(raw, column))
-    filled = [bool(text) for text in texts]
+def lettered_options(
+    raw: RawRow, row_id: str, pattern: str, *, blank: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Options from one column a letter, up to the first that is empty; a gap is an error. `blank`: what also
+    stands for an empty cell, in lower case. Raises RowError where there is no column at all."""
+    known = _spelt(tuple(raw.fields))
+    columns = {
+        letter: known.get(name) or known.get(_plain(name))
+        for letter in ascii_uppercase
+        for name in (pattern.format(letter=letter),)
+    }
+    if not any(columns.values()):
+        names = f"{pattern.format(letter='A')}, {pattern.format(letter='B')} and so on"
+        raise RowError(
+            row_id,
+            f"has no column for the options (looked for {names}); found are {', '.join(raw.fields)}: rename "
+            "them, or give another copy of the data",
+        )
+    texts = [text_of(raw, column) for column in columns.values()]
+    filled = [bool(text) and text.lower() not in blank for text in texts]
     count = filled.index(False) if False in filled else len(texts)
     if any(filled[count:]):
-        missing = pattern.format(letter=ascii_uppercase[count])
+        missing = columns[ascii_uppercase[count]] or pattern.format(letter=ascii_uppercase[count])
         raise RowError(row_id, f"column '{missing}' is empty although later options are not; correct it")
     return tuple(texts[:count])

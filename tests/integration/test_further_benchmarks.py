@@ -54,11 +54,11 @@ def pmc_vqa(folder: Path) -> None:
     with (folder / "test_clean.csv").open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.writer(file)
         letters = [f"Choice {letter}" for letter in "ABCD"]
-        writer.writerow(["index", "Figure_path", "Caption", "Question", *letters, "Answer", "Answer_label"])
+        writer.writerow(["Figure_path", "Question", "Answer", *letters, "Answer_label"])
         for number in range(ROWS):
             choices = [f" {letter}:{text} " for letter, text in zip("ABCD", OPTIONS, strict=True)]
             figure = f"PMC{number // 2}_FIG1.jpg"
-            writer.writerow([number, figure, "", "Which technique?", *choices, OPTIONS[1], "B"])
+            writer.writerow([figure, "Which technique?", OPTIONS[1], *choices, "B"])
     with zipfile.ZipFile(folder / "images.zip", "w") as archive:
         for number in range(ROWS // 2):
             archive.writestr(f"images/PMC{number}_FIG1.jpg", RETINA)
@@ -104,13 +104,18 @@ def slake(folder: Path) -> None:
     (folder / "imgs" / "xmlab1" / "source.jpg").write_bytes(RETINA)
     rows = [
         {
-            "qid": number,
+            "img_id": 1,
             "img_name": "xmlab1/source.jpg",
             "question": "图中有肺吗?" if number % 2 else "Is there a lung?",
             "answer": "没有" if number % 2 else "No",
             "q_lang": "zh" if number % 2 else "en",
-            "answer_type": "CLOSED",
+            "location": "Lung",
             "modality": "CT",
+            "answer_type": "CLOSED",
+            "base_type": "vqa",
+            "content_type": "Organ",
+            "triple": ["vhead", "_", "_"],
+            "qid": number,
         }
         for number in range(ROWS)
     ]
@@ -138,9 +143,10 @@ def omnimedvqa(folder: Path) -> None:
 
 
 def gmai(folder: Path) -> None:
-    lines = ["index\timage\tquestion\tA\tB\tC\tD\tanswer\tcategory"]
+    names = ["index", "image", "question", *"ABCDE", "answer", "category", "clinical VQA task", "modality"]
     image = base64.b64encode(CT).decode()
-    lines += [f"{n}\t{image}\tWhich?\t" + "\t".join(OPTIONS) + "\tB\tDisease Diagnosis" for n in range(ROWS)]
+    row = [image, "Which?", *OPTIONS, "", "B", OPTIONS[1], "Disease Diagnosis", "CT"]
+    lines = ["\t".join(names), *("\t".join([str(number), *row]) for number in range(ROWS))]
     (folder / "GMAI_mm_bench_VAL.tsv").write_text("\n".join(lines))
 
 
@@ -148,11 +154,13 @@ def microvqa(folder: Path) -> None:
     rows = [
         {
             "key_question": number,
+            "key_image": number,
+            "images_list": [struct(CT), struct(RETINA)],
             "question": "What do both show?",
             "choices": OPTIONS,
             "correct_index": 1,
-            "images_list": [struct(CT), struct(RETINA)],
-            "task": "perception",
+            "task": 1,
+            "task_str": "perception",
         }
         for number in range(ROWS)
     ]

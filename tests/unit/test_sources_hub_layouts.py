@@ -86,7 +86,6 @@ def test_configurations_come_one_after_the_other(mmmu: HubDataset) -> None:
     assert rows[4].image_columns == ("image_1", "image_2")
     assert rows[4].images[1].locator == "Biology#1#image_2"
     assert rows[5].image_columns == ("image_1",)
-    assert mmmu.several_image_columns
 
 
 def test_images_of_every_column_come_untouched(mmmu: HubDataset) -> None:

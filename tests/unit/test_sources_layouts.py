@@ -97,7 +97,6 @@ def test_parquet_with_several_image_columns(tmp_path: Path) -> None:
     assert rows[4].image_columns == ("image_1",)
     assert rows[3].where == "Biology/validation-00000-of-00001.parquet, row 2"
     assert rows[3].images[2] == ImageRef(locator="Biology/validation-00000-of-00001.parquet#1#image_3")
-    assert source.several_image_columns
 
 
 def test_the_images_of_a_parquet_table_are_read_by_a_source_opened_anew(tmp_path: Path) -> None:
@@ -156,7 +155,6 @@ def test_a_csv_with_an_archive_beside_it(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(source.read_image, [row.images[0] for row in rows]))
     assert found == [members[f"images/{figure}"] for figure in figures]
-    assert not source.several_image_columns
     assert source.stamp == hashlib.sha256((tmp_path / "test_clean.csv").read_bytes()).hexdigest()
     assert source.describe() == (
         "table test_clean.csv: rows not counted; images in Figure_path (names of files, or base64 text)",
