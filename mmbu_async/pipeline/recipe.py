@@ -33,6 +33,7 @@ def recipe(store: Store, run: RunRecord, config: RunConfig, benchmark: Benchmark
         keys=tuple(dict.fromkeys((config.key_variable, config.judge.key_variable))),
         title=benchmark.title,
         home=f"{data.hub}, split {data.split}",
+        source=_source(run, config),
         licence=benchmark.licence,
         citation=benchmark.citation,
         prompts=(*_prompts(run, benchmark), *_judge_prompt(run, benchmark)),
@@ -54,6 +55,13 @@ def _without_places(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
             changes[name] = type(value)(Path(value).name)
             shortened.append(name)
     return config.model_copy(update=changes), tuple(shortened)
+
+
+def _source(run: RunRecord, config: RunConfig) -> str:
+    folder = Path(config.data or "")
+    return (
+        run.dataset.source.replace(f"{folder}", folder.name) if folder.is_absolute() else run.dataset.source
+    )
 
 
 def _prompts(run: RunRecord, benchmark: Benchmark) -> Iterator[UsedPrompt]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mmbu_async.model import Prompt
 from mmbu_async.report import markdown_tables as tables
@@ -22,6 +23,7 @@ LONGEST_MESSAGE = 4_000
 
 def to_card(report: ReportData, recipe: Recipe) -> str:
     """The whole card; ends with a line end."""
+    report = replace(report, ran=replace(report.ran, source=recipe.source))
     parts = [
         _opening(report, recipe),
         scores_text(report),

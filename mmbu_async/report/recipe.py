@@ -33,6 +33,8 @@ class Recipe:
     """Of the benchmark."""
     home: str
     """Where the benchmark's data were published."""
+    source: str
+    """Where the run's data were read from, local folders by their last name only."""
     licence: str
     citation: str
     prompts: tuple[UsedPrompt, ...]
