@@ -131,7 +131,7 @@ EDGES: Mapping[str, Edge] = {
 }
 
 
-def edge_run(make_run: MakeRun, name: str, **options: Any) -> tuple[Store, RunRecord]:
+def edge_run(make_run: MakeRun, edge: str, /, **options: Any) -> tuple[Store, RunRecord]:
     """The run of that name among EDGES. `options` go to `make_run` and win."""
-    edge = EDGES[name]
-    return make_run(edge.rows, **({**edge.options} | options))
+    found = EDGES[edge]
+    return make_run(found.rows, **({**found.options} | options))
