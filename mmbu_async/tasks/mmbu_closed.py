@@ -10,32 +10,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from string import ascii_uppercase
 
 from mmbu_async.model import (
     Answer,
     Completion,
     DataSpec,
     ImageSlot,
-    Json,
     JudgeItem,
     Prompt,
     RawRow,
     Sample,
     Score,
     ScoreItem,
+    Status,
 )
-from mmbu_async.scoring.candidates import read_candidate, right_candidates
+from mmbu_async.scoring.candidates import read_candidate
 from mmbu_async.scoring.choices import read_choice
-from mmbu_async.scoring.options import without_letters
-from mmbu_async.tasks.choice import CHOICE, choice_detail, lettered, score_letter
+from mmbu_async.scoring.several import read_several
+from mmbu_async.tasks.choice import CHOICE, choice_detail, lettered, position_of, score_letter
 from mmbu_async.tasks.forms import AS_GIVEN, Form, shown_orders
-from mmbu_async.tasks.mmbu_public import OBJECT_DETECTION, MmbuPublic, route_of, row_options
+from mmbu_async.tasks.mmbu_public import MULTI_LABEL, OBJECT_DETECTION, MmbuPublic
 from mmbu_async.tasks.mmbu_scores import score_detections
+from mmbu_async.tasks.mmbu_truths import right_places, with_its_box
 from mmbu_async.tasks.texts import hashes, prompt_text
 
 CANDIDATES = "candidate_boxes"
 """The route of object detection among candidate boxes."""
+SEVERAL = "several_labels"
+"""The route of rows from segmentation, where several options can be right: which ones say so is not shown."""
+_ROUTES = {OBJECT_DETECTION: CANDIDATES, MULTI_LABEL: SEVERAL}
+_SHOWN = {
+    CHOICE: "closed choice",
+    SEVERAL: "closed, several labels",
+    CANDIDATES: "candidate boxes",
+    OBJECT_DETECTION: "object detection",
+}
 CANDIDATES_LINE = "Candidate boxes, each [x, y, width, height] in pixels:"
 
 
@@ -46,7 +55,12 @@ class MmbuClosed:
     title = "MMBU, closed format"
     data: DataSpec = MmbuPublic.data
     rows = "those of mmbu-public whose answer is an option"
-    routes: tuple[str, ...] = ("closed choice", "candidate boxes", "object detection")
+    routes: tuple[str, ...] = (
+        "closed choice",
+        "closed, several labels",
+        "candidate boxes",
+        "object detection",
+    )
     metric = "micro-F1 and accuracy"
     judge = ""
     licence = MmbuPublic.licence
@@ -57,6 +71,7 @@ class MmbuClosed:
         self._prompts = {
             "system": prompt_text("mmbu_system"),
             "suffix_choice": prompt_text("choice_suffix"),
+            "suffix_several": prompt_text("choice_suffix_several"),
             "candidates": CANDIDATES_LINE,
             "suffix_object_detection": prompt_text("mmbu_suffix_object_detection"),
         }
@@ -64,19 +79,18 @@ class MmbuClosed:
         self.name = type(self).name + form.suffix
 
     def samples(self, raw: RawRow) -> Sequence[Sample]:
-        (sample,) = self._open.samples(_with_its_box(raw))
-        right = _right_place(sample)
-        detection = sample.route == OBJECT_DETECTION
-        if right is None:
-            return (sample,) if detection else ()
+        (sample,) = self._open.samples(with_its_box(raw))
+        right = right_places(sample)
+        if not right:
+            return (sample,) if sample.route == OBJECT_DETECTION else ()
         return [
             replace(
                 sample,
                 id=sample.id if shown.rotation is None else f"{sample.id}@{shown.rotation}",
-                route=CANDIDATES if detection else CHOICE,
+                route=_ROUTES.get(sample.route, CHOICE),
                 options=shown.options(sample.options),
-                answer=shown.letter(right),
-                strata={**sample.strata, "right_letter": (shown.letter(right),)},
+                answer=", ".join(sorted(map(shown.letter, right))),
+                strata={**sample.strata, **position_of(right[0] if len(right) == 1 else None, shown)},
                 fields={**sample.fields, **shown.fields(sample.id)},
             )
             for shown in shown_orders(self.form, sample.id, len(sample.options))
@@ -89,7 +103,8 @@ class MmbuClosed:
             options = lettered(sample.options)
             if sample.route == CANDIDATES:
                 options = f"{self._prompts['candidates']}\n{options}"
-            text = f"{sample.question}\n\n{options}\n\n{self._prompts['suffix_choice']}"
+            suffix = "suffix_several" if sample.route == SEVERAL else "suffix_choice"
+            text = f"{sample.question}\n\n{options}\n\n{self._prompts[suffix]}"
         return Prompt(parts=(ImageSlot(index=0), text), system=self._prompts["system"])
 
     def prompt_hashes(self) -> Mapping[str, str]:
@@ -103,6 +118,8 @@ class MmbuClosed:
             return self._open.read(sample, completion)
         if sample.route == CANDIDATES:
             return read_candidate(completion.text, sample.options)
+        if sample.route == SEVERAL:
+            return read_several(completion.text, sample.options)
         return read_choice(completion.text, sample.options)
 
     def judge_item(self, sample: Sample, answer: Answer) -> JudgeItem | None:
@@ -110,20 +127,22 @@ class MmbuClosed:
 
     def score(self, rows: Sequence[ScoreItem]) -> list[Score]:
         detections = iter(score_detections([row for row in rows if row.sample.route == OBJECT_DETECTION]))
-        return [
-            next(detections)
-            if row.sample.route == OBJECT_DETECTION
-            else score_letter(row.sample.answer, row.answer.text, choice_detail(row.sample, guess=False))
-            for row in rows
-        ]
+        scores = []
+        for row in rows:
+            if row.sample.route == OBJECT_DETECTION:
+                scores.append(next(detections))
+            elif row.sample.route == SEVERAL:
+                scores.append(_score_several(row))
+            else:
+                detail = choice_detail(row.sample, guess=False)
+                scores.append(score_letter(row.sample.answer, row.answer.text, detail))
+        return scores
 
     def family(self, sample: Sample) -> str:
         return self._open.family(sample)
 
     def shown_route(self, sample: Sample) -> str:
-        if sample.route == CANDIDATES:
-            return "candidate boxes"
-        return "closed choice" if sample.route == CHOICE else "object detection"
+        return _SHOWN[sample.route]
 
     def blemishes(self, sample: Sample) -> tuple[str, ...]:
         found = [] if sample.question.strip() else ["the question is blank"]
@@ -132,39 +151,23 @@ class MmbuClosed:
         return tuple(found)
 
 
-def _with_its_box(raw: RawRow) -> RawRow:
-    """The row of closed detection, its answer a box also where it was named by letter."""
-    row = raw.fields
-    place = _place(str(row.get("answer") or ""))
-    if place is None or route_of(str(row.get("task") or "")) != OBJECT_DETECTION or not _is_closed(row):
-        return raw
-    options = without_letters(row_options(row, str(row.get("unique_id")), OBJECT_DETECTION))
-    return replace(raw, fields={**row, "answer": options[place]}) if place < len(options) else raw
+def _score_several(row: ScoreItem) -> Score:
+    """Right where all right options are named and no other; each label counts."""
+    right, given = _letters(row.sample.answer), _letters(row.answer.text)
+    found = len(right & given)
+    # Picking one option at random is right only where one is.
+    detail = choice_detail(row.sample, guess=False)
+    if len(right) > 1:
+        detail["chance"] = 0.0
+    return Score(
+        status=Status.SCORED,
+        correct=right == given,
+        tp=found,
+        fp=len(given) - found,
+        fn=len(right) - found,
+        detail=detail,
+    )
 
 
-def _right_place(sample: Sample) -> int | None:
-    """The option that is the answer; None where there is none, or more than one."""
-    if sample.route == OBJECT_DETECTION:
-        same = right_candidates(sample.answer, sample.options)
-    else:
-        answer = _plain(sample.answer)
-        same = [place for place, option in enumerate(sample.options) if _plain(option) == answer]
-    if not same and _is_closed(sample.fields):
-        # A closed row may name its answer by letter.
-        place = _place(sample.answer)
-        same = [place] if place is not None and place < len(sample.options) else []
-    return same[0] if len(same) == 1 and len(sample.options) > 1 else None
-
-
-def _place(answer: str) -> int | None:
-    """Of the option that a letter names."""
-    letter = answer.strip().rstrip(".)").upper()
-    return ascii_uppercase.index(letter) if len(letter) == 1 and letter in ascii_uppercase else None
-
-
-def _is_closed(fields: Mapping[str, Json]) -> bool:
-    return str(fields.get("VQA_type") or "").strip().lower().startswith("closed")
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+def _letters(text: str) -> set[str]:
+    return set(text.split(", ")) - {""}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mmbu_async.errors import RowError
-from mmbu_async.model import Completion, Finish, RawRow, Sample, ScoreItem
+from mmbu_async.model import Completion, Finish, RawRow, Sample, Score, ScoreItem
 from mmbu_async.scoring.candidates import BOX, read_candidate, right_candidates
 from mmbu_async.tasks.forms import Form
 from mmbu_async.tasks.mmbu_closed import CANDIDATES, MmbuClosed
@@ -171,3 +171,91 @@ def test_both_kinds_of_detection_are_scored_in_their_order() -> None:
     assert scores[0].detail == {"chance": 1 / 3}
     assert (scores[2].fp, scores[2].fn) == (1, 1)
     assert (scores[4].fp, scores[4].fn) == (0, 1), "no answer is a miss only"
+
+
+# ---------------------------------------------------------------- several labels
+
+
+def segmentation(**changes: Any) -> RawRow:
+    fields = {
+        "unique_id": "s",
+        "question": "What does the mask cover?",
+        "task": "fine-grained classification (from segmentation) | nuclei",
+        "VQA_type": "open",
+        "options": "['A) cell nucleus', 'B) fat, marrow', 'C) cytoplasm', 'D) None of the above']",
+        "answer": "cytoplasm, cell nucleus",
+        **changes,
+    }
+    return RawRow(position=0, fields=fields, images=(), where="line 1")
+
+
+ANSWERS: dict[str, tuple[Any, str]] = {
+    "texts": ("cytoplasm, cell nucleus", "A, C"),
+    "a list": (["cytoplasm", "cell nucleus"], "A, C"),
+    "a list in a text": ("['cytoplasm', 'cell nucleus']", "A, C"),
+    "one text": ("cytoplasm", "C"),
+    "a text with a comma": ("fat, marrow", "B"),
+    "letters": ("C, A", "A, C"),
+    "letters without a blank": ("A,C", "A, C"),
+    "a list of letters": ("['A', 'C']", "A, C"),
+    "one letter": ("C", "C"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_right_labels_of_a_row_from_segmentation(name: str) -> None:
+    answer, letters = ANSWERS[name]
+    sample = one(segmentation(answer=answer, VQA_type="closed"))
+    assert (sample.route, sample.answer) == ("several_labels", letters)
+    if "letter" in name:
+        assert not MmbuClosed().samples(segmentation(answer=answer)), (
+            "letters name options of closed rows only"
+        )
+
+
+@pytest.mark.parametrize("answer", ["cytoplasm, bone", "A, F", "cell"])
+def test_rows_whose_labels_are_not_all_among_the_options_are_left_out(answer: str) -> None:
+    assert not MmbuClosed().samples(segmentation(answer=answer, VQA_type="closed"))
+
+
+def test_the_prompt_does_not_say_how_many_are_right() -> None:
+    benchmark = MmbuClosed()
+    answers = ("cytoplasm", "cytoplasm, fat, marrow")
+    prompts = {benchmark.prompt(one(segmentation(answer=text))).text for text in answers}
+    assert len(prompts) == 1
+    assert "the letters of all of them" in prompts.pop()
+    grounded = one(segmentation(task="classification | nuclei", answer="cytoplasm"))
+    assert "several" not in benchmark.prompt(grounded).text
+    assert not benchmark.samples(segmentation(task="classification | nuclei"))
+
+
+def test_several_labels_count_one_by_one() -> None:
+    benchmark = MmbuClosed()
+    sample = one(segmentation())
+    said = {
+        "<answer>A, C</answer>": (True, 2, 0, 0),
+        "<answer>C</answer>": (False, 1, 0, 1),
+        "<answer>A, B, C</answer>": (False, 2, 1, 0),
+        "<answer>B</answer>": (False, 0, 1, 2),
+        "<answer>A, F</answer>": (False, 0, 0, 2),
+    }
+    scores = scored(benchmark, sample, *said)
+    assert [(s.correct, s.tp, s.fp, s.fn) for s in scores] == list(said.values())
+    assert scores[0].detail["chance"] == 0.0, "picking one option is never all of them"
+    (score,) = scored(benchmark, one(segmentation(answer="cytoplasm")), "C")
+    assert (score.correct, score.detail["chance"]) == (True, 0.25)
+
+
+def scored(benchmark: MmbuClosed, sample: Sample, *replies: str) -> list[Score]:
+    completions = [Completion(text=text, finish=Finish.STOP) for text in replies]
+    return benchmark.score(
+        [ScoreItem(sample=sample, answer=benchmark.read(sample, reply)) for reply in completions]
+    )
+
+
+def test_several_labels_move_with_their_options() -> None:
+    rotations = MmbuClosed(Form(circular=True)).samples(segmentation())
+    assert [sample.answer for sample in rotations] == ["A, C", "B, D", "A, C", "B, D"]
+    for sample in rotations:
+        right = {sample.options["ABCD".index(letter)] for letter in sample.answer.split(", ")}
+        assert right == {"cell nucleus", "cytoplasm"}
