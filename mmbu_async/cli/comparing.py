@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mmbu_async.cli.arguments import DEFAULT_STORE, StoreOption
 from mmbu_async.cli.ends import screen
 from mmbu_async.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mmbu_async.report.comparison import Comparison
 
 WIDTH = 80
 """Columns of a text that is written to a file."""
@@ -24,7 +27,8 @@ def compare(
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     form: Annotated[
-        str | None, typer.Option("--format", help="text, markdown or json (default: by the name of --out)")
+        str | None,
+        typer.Option("--format", help="text, html, markdown or json (default: by the name of --out)"),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to a file.")] = None,
     full: Annotated[bool, typer.Option("--all", help="Every stratum, not only the largest.")] = False,
@@ -103,12 +107,23 @@ def _compare(
     found = api.compare(runs, store=store, flips=flips)
     deliver(
         partial(print_comparison, found, most=None if full else MOST),
-        {"markdown": partial(comparison_to_markdown, found), "json": partial(to_json, found)},
+        {
+            "html": partial(_html, found),
+            "markdown": partial(comparison_to_markdown, found),
+            "json": partial(to_json, found),
+        },
         screen(),
         form=form,
         out=out,
         width=WIDTH,
     )
+
+
+def _html(found: Comparison) -> str:
+    # matplotlib takes half a second to import, which no other form should pay.
+    from mmbu_async.report.html import comparison_to_html
+
+    return comparison_to_html(found)
 
 
 def _compare_pairs(pairs: Path, store: Path, *, form: str | None, out: Path | None) -> None:

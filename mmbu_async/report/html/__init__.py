@@ -4,6 +4,7 @@ Not imported by `mmbu_async.report`: drawing takes matplotlib, whose import take
 command should pay.
 """
 
+from mmbu_async.report.html.compared import comparison_to_html
 from mmbu_async.report.html.page import to_html
 
-__all__ = ["to_html"]
+__all__ = ["comparison_to_html", "to_html"]

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from mmbu_async.report import words
 from mmbu_async.report.html.forest import LABEL, LEAST, LINE, ROWS, WIDTH
-from mmbu_async.report.html.labels import lines
+from mmbu_async.report.html.labels import lines, width
 from mmbu_async.report.html.plot import Plot, drawing
 
 LEFT, RIGHT = 178.0, 336.0
+MIDDLE, REACH = 262.0, 66.0
+"""Of the scale of differences: the place of zero, and of its ends on either side."""
 TOP, FOOT = 8.0, 6.0
 
 
@@ -29,6 +31,8 @@ class Loss:
 def losses(identity: str, label: str, found: Sequence[Loss]) -> str:
     """A bar for each kind, as SVG: wrong rows filled, open ones hatched."""
     most = max((one.wrong + one.open for one in found), default=0.0) or 1.0
+    # Two numbers need more room than one.
+    right = RIGHT - 30 if any(one.open for one in found) else RIGHT
     named = [lines(one.name, LABEL) for one in found]
     heights = [max(LEAST, len(name) * LINE + 9) for name in named]
     with drawing(WIDTH, TOP + sum(heights) + FOOT) as plot:
@@ -37,7 +41,7 @@ def losses(identity: str, label: str, found: Sequence[Loss]) -> str:
         for one, name, height in zip(found, named, heights, strict=True):
             y = at + height / 2
             _name(plot, name, y, one.n)
-            wrong, open_rows = (share / most * (RIGHT - LEFT) for share in (one.wrong, one.open))
+            wrong, open_rows = (share / most * (right - LEFT) for share in (one.wrong, one.open))
             if one.wrong:
                 plot.box(LEFT, y - 6, wrong, 12, face="bad")
             if one.open:
@@ -117,9 +121,50 @@ def _name(plot: Plot, name: Sequence[str], y: float, n: int, *, small: bool = Fa
 
 
 def _x(value: float, reach: float) -> float:
-    return (LEFT + RIGHT) / 2 + value / reach * (RIGHT - LEFT) / 2
+    return MIDDLE + value / reach * REACH
 
 
 def _round_up(reach: float) -> float:
     """The end of the scale: a number that reads well."""
     return next((end for end in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75) if reach <= end), 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """How many of some rows two runs have right together, alone, or not at all."""
+
+    name: str
+    n: int
+    wins: int
+    ties_right: int
+    ties_wrong: int
+    losses: int
+    small: bool = False
+
+
+def outcomes(identity: str, label: str, found: Sequence[Outcomes]) -> str:
+    """A bar of full width for each group as SVG, divided by outcome."""
+    named = [lines(one.name, LABEL) for one in found]
+    heights = [max(LEAST, len(name) * LINE + 9) for name in named]
+    ends = [f"{words.count(one.wins)} : {words.count(one.losses)}" for one in found]
+    top, right = 26.0, WIDTH - 10 - max(width(end) for end in ("wins : losses", *ends))
+    with drawing(WIDTH, top + sum(heights) + FOOT) as plot:
+        plot.text(ROWS, top - 14, "rows", align="right", ink="muted", size=11)
+        plot.text(plot.width, top - 14, "wins : losses", align="right", ink="muted", size=11)
+        at = top
+        for one, name, height, end in zip(found, named, heights, ends, strict=True):
+            y, left = at + height / 2, LEFT
+            _name(plot, name, y, one.n, small=one.small)
+            for count, face, edge, hatch in (
+                (one.wins, "good", "good", None),
+                (one.ties_right, "faint", "line", None),
+                (one.ties_wrong, "paper", "line", None),
+                (one.losses, "paper", "bad", "//////"),
+            ):
+                wide = count / one.n * (right - LEFT) if one.n else 0.0
+                if count:
+                    plot.box(left, y - 6, wide, 12, face=face, edge=edge, hatch=hatch)
+                left += wide
+            plot.text(plot.width, y, end, align="right")
+            at += height
+        return plot.svg(identity, label)

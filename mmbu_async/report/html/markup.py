@@ -48,6 +48,16 @@ def paragraph(foreign: str, *, class_: str | None = None) -> str:
     return element("p", escape(line(foreign), quote=True), class_=class_)
 
 
+def number(name: str, value: str, below: str) -> str:
+    """One figure, large, with what it is above and a remark below."""
+    inner = (
+        element("span", text(name), class_="name"),
+        element("span", text(value), class_="value"),
+        element("span", text(below), class_="below"),
+    )
+    return element("p", *inner)
+
+
 def section(identity: str, title: str, *parts: str) -> str:
     """A part of the page with a heading, that links can lead to."""
     heading = element("h2", text(title), id=f"{identity}-title")
@@ -60,6 +70,7 @@ def table(
     rows: Iterable[Sequence[str]],
     *,
     shown: bool = True,
+    numbers: bool = True,
     note: str = "",
 ) -> str:
     """Plain texts. The first column names its row, the others are numbers; the first header may be empty.
@@ -68,15 +79,16 @@ def table(
     to be seen, or only to be heard.
     """
     first, *others = columns
+    kind = "n" if numbers else None
     head = "".join(
         [
             element("th", text(first), scope="col") if first else "<td></td>",
-            *(element("th", text(name), scope="col", class_="n") for name in others),
+            *(element("th", text(name), scope="col", class_=kind) for name in others),
         ]
     )
     body = "\n".join(
         f"<tr>{element('th', text(name), scope='row')}"
-        + "".join(f'<td class="n">{text(cell)}</td>' for cell in cells)
+        + "".join(element("td", text(cell), class_=kind) for cell in cells)
         + "</tr>"
         for name, *cells in rows
     )

@@ -17,11 +17,11 @@ from mmbu_async.report.html.markup import (
     element,
     figure,
     grid,
+    number,
     paragraph,
     section,
     slug,
     table,
-    text,
 )
 from mmbu_async.report.model import ReportData
 from mmbu_async.report.plan import resolution_text
@@ -42,13 +42,14 @@ def headline(report: ReportData) -> str:
     """The two figures, large, and what they mean."""
     overall = report.overall
     accuracy, accuracy_interval, f1, f1_interval = words.scores(overall)
+    interval = f"{words.percent(report.level)} interval" + ("s of both" if overall.open else "")
     numbers = [
-        _number("Accuracy", accuracy, f"95 % interval {accuracy_interval}"),
-        _number("Micro-F1", f1, f"95 % interval {f1_interval}"),
-        _number("Right", words.count(overall.right), f"of {words.rows(overall.n)}"),
+        number("Accuracy", accuracy, f"{interval} {accuracy_interval}"),
+        number("Micro-F1", f1, f"{interval} {f1_interval}"),
+        number("Right", words.count(overall.right), f"of {words.rows(overall.n)}"),
     ]
     if overall.chance is not None:
-        numbers.append(_number("Random", words.share(overall.chance), "picking options at random"))
+        numbers.append(number("Random", words.share(overall.chance), "picking options at random"))
     meaning = "".join(paragraph(sentence) + "\n" for sentence in _meaning(report))
     return (
         f"{element('div', *numbers, class_='numbers')}\n"
@@ -59,15 +60,6 @@ def headline(report: ReportData) -> str:
 def notes(report: ReportData) -> str:
     """What a reader must know before the numbers."""
     return "".join(paragraph(note, class_="notice") + "\n" for note in report.notes)
-
-
-def _number(name: str, value: str, below: str) -> str:
-    inner = (
-        element("span", text(name), class_="name"),
-        element("span", text(value), class_="value"),
-        element("span", text(below), class_="below"),
-    )
-    return element("p", *inner)
 
 
 def _meaning(report: ReportData) -> Iterator[str]:
@@ -169,7 +161,7 @@ def strata(report: ReportData) -> str:
     alike: list[str] = []
     repeated: list[str] = []
     known: dict[tuple[Group, ...], str] = {}
-    for number, attribute in enumerate(report.attributes, start=1):
+    for place, attribute in enumerate(report.attributes, start=1):
         title = words.attribute(attribute.name)
         if len(attribute.groups) == 1:
             alike.append(f"{title} {attribute.groups[0].name or '(blank)'}")
@@ -177,7 +169,7 @@ def strata(report: ReportData) -> str:
             repeated.append(f"{title} has the groups of {known[attribute.groups]}")
         else:
             known[attribute.groups] = title
-            figures.append(_stratum(report, attribute, title, f"stratum-{number}"))
+            figures.append(_stratum(report, attribute, title, f"stratum-{place}"))
     ends = [f"The same in all rows: {', '.join(alike)}."] if alike else []
     ends += [f"Not shown twice: {'; '.join(repeated)}."] if repeated else []
     if not figures and not ends:
