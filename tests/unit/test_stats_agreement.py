@@ -146,6 +146,22 @@ def test_intervals_are_those_of_resampled_rows(measure: Measure) -> None:
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(resampled, (2.5, 97.5))), abs=0.02)
 
 
+@pytest.mark.parametrize("measure", [cohen_kappa, as_fleiss])
+def test_intervals_are_those_of_the_jackknife(measure: Measure) -> None:
+    # Labels that are far from even: there chance agreement wavers most.
+    counts = {(True, True): 3_400, (True, False): 200, (False, True): 200, (False, False): 200}
+    n = sum(counts.values())
+    found = measure(counts)
+    assert found.kappa is not None
+    variance = 0.0
+    for left_out, count in counts.items():
+        kappa = measure({**counts, left_out: count - 1}).kappa
+        assert kappa is not None
+        variance += (n - 1) / n * count * (kappa - found.kappa) ** 2
+    half = 1.959964 * variance**0.5
+    assert (found.low, found.high) == pytest.approx((found.kappa - half, found.kappa + half), abs=half / 200)
+
+
 def test_a_lower_level_gives_a_narrower_interval() -> None:
     several = {tuple(labels): count for labels, count in SKIN.items()}
     for usual, narrow in (
