@@ -59,7 +59,7 @@ from mmbu_async.version import VERSION
 
 T = TypeVar("T")
 
-REJUDGE_SETTINGS = frozenset({"judge", "judge_coverage", "max_cost", "synchronous"})
+REJUDGE_SETTINGS = frozenset({"judge", "panel", "verdict", "judge_coverage", "max_cost", "synchronous"})
 """Settings that a rejudge heeds."""
 
 SUBMISSION = ".submission.json"
@@ -162,7 +162,7 @@ async def rejudge(
         found = opened.run(run)
         config = _changed(config_of(found, store), changes)
         if judge is not None:
-            config = config.model_copy(update={"judge": judge})
+            config = build_config(config.model_dump() | {"judge": judge}, "the settings")
         rules = rules_of(config)
         if failed:
             check_same_judge(found, config, rules)
@@ -555,6 +555,8 @@ def _current(store: Store, run: RunRecord, path: Path) -> RunRecord:
 
 def _bring_up_to_date(store: Store, run: RunRecord, path: Path) -> None:
     judge_id = run.judge.id if run.judge is not None else None
+    if judge_id is not None:
+        store.derive_verdicts(run.id, judge_id)
     if store.scores_stale(run.id, judge_id):
         _score(store, run, rules_of(config_of(run, path)), only_stale=True)
 

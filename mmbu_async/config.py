@@ -33,9 +33,17 @@ DEFAULT_KEY_VARIABLES: Mapping[str, str] = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
 }
-_TABLES: Mapping[str, Any] = {"params": {}, "where": {}, "judge": {"params": {}}}
-"""Settings that are tables, and the tables in them."""
+_TABLES: Mapping[str, Any] = {
+    "params": {},
+    "where": {},
+    "judge": {"params": {}},
+    "panel": [{"params": {}}],
+}
+"""Settings that are tables, and the tables in them; in brackets: any number of tables."""
 _SECRET_NAME = re.compile(r"key|token|secret|passw|signature|^sig$", re.IGNORECASE)
+MAJORITY = "majority"
+DECIDERS = ("judge", MAJORITY)
+"""Values of `verdict` that are no judge's name."""
 OFFICIAL_JUDGE = "claude-sonnet-5"
 """The judge that official MMBU scores use (MMBU-public dataset card)."""
 
@@ -47,6 +55,10 @@ class CallSettings(BaseModel):
 
     flags: ClassVar[str] = "--"
     """How the flags for these settings begin."""
+
+    def flag(self, setting: str) -> str:
+        """How a setting is given, for a sentence that says what to do."""
+        return self.flags + ("param" if setting == "params" else setting.replace("_", "-"))
 
     model: str = Field(min_length=1)
     """Name of the model, as its endpoint knows it."""
@@ -143,7 +155,7 @@ class CallSettings(BaseModel):
         if not key and (self.base_url is None or self.api_key_env):
             raise MissingKeyError(
                 f"no API key for {self.model} at {self.host}: set the environment variable "
-                f"{self.key_variable}, or name another one with {self.flags}api-key-env."
+                f"{self.key_variable}, or name another one with {self.flag('api_key_env')}."
             )
         return key
 
@@ -161,6 +173,21 @@ class JudgeConfig(CallSettings):
     """Output token limit of a verdict; a judge that reasons before it writes needs more."""
     name: str | None = None
     """Under which its verdicts are kept; None: the model's name, with a number where settings differ."""
+
+    @property
+    def label(self) -> str:
+        """What it is called among the judges of a run."""
+        return self.name or self.model
+
+
+class PanelJudge(JudgeConfig):
+    """A further judge: all that a judge can have, in a `[[panel]]` table of a settings file."""
+
+    model: str = Field(min_length=1)
+    """Name of the judge's model, as its endpoint knows it."""
+
+    def flag(self, setting: str) -> str:
+        return f"`{setting}` in the [[panel]] table of {self.label}"
 
 
 class RunConfig(CallSettings):
@@ -187,6 +214,10 @@ class RunConfig(CallSettings):
     max_cost: float | None = Field(default=None, gt=0)
     """US dollars, model and judge together, after which no further call is started."""
     judge: JudgeConfig = JudgeConfig()
+    panel: tuple[PanelJudge, ...] = ()
+    """Further judges, each a `[[panel]]` table with the judge's settings; all are asked about every row."""
+    verdict: str = "judge"
+    """Whose word makes the score: `judge`, the `majority` of judge and panel, or one of them by name."""
     judge_coverage: float = Field(default=1.0, ge=0, le=1)
     """Share of the rows that need a judge which must have a usable verdict, else the command exits with 3.
     From it on, unjudged rows alone are no failure, and the report still says incomplete."""
@@ -211,6 +242,47 @@ class RunConfig(CallSettings):
     @classmethod
     def _one_task(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("panel", mode="before")
+    @classmethod
+    def _any_judges(cls, value: Any) -> Any:
+        """From Python, judges of a panel may be given as what they are."""
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(item.model_dump() if isinstance(item, JudgeConfig) else item for item in value)
+
+    @field_validator("panel")
+    @classmethod
+    def _distinct(cls, panel: tuple[PanelJudge, ...], info: ValidationInfo) -> tuple[PanelJudge, ...]:
+        judge = info.data.get("judge")
+        labels = [one.label for one in (*((judge,) if judge else ()), *panel)]
+        for label in labels:
+            if label in DECIDERS:
+                raise ValueError(f"a judge cannot be called '{label}', which is a value of `verdict`")
+            if labels.count(label) > 1:
+                raise ValueError(f"two judges are called '{label}'; give one a `name` of its own")
+        return panel
+
+    @field_validator("verdict")
+    @classmethod
+    def _decides(cls, verdict: str, info: ValidationInfo) -> str:
+        judge, panel = info.data.get("judge"), info.data.get("panel")
+        if judge is None or panel is None:
+            # One of them is wrong, which is said in its place.
+            return verdict
+        labels = [one.label for one in (judge, *panel)]
+        if verdict == MAJORITY and not panel:
+            raise ValueError("needs further judges: one has no majority")
+        if verdict not in (*DECIDERS, *labels):
+            raise ValueError(
+                f"must be {', '.join(map(repr, DECIDERS))} or a judge's name ({', '.join(labels)})"
+            )
+        return verdict
+
+    @property
+    def judges(self) -> tuple[JudgeConfig, ...]:
+        """All that are asked about a row, the judge first."""
+        return (self.judge, *self.panel)
 
 
 def load_config(
@@ -247,22 +319,43 @@ def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], 
     try:
         return RunConfig.model_validate(dict(settings))
     except ValidationError as error:
-        first = error.errors()[0]
+        # A name that is none explains why another one is missing.
+        found = error.errors()
+        first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
         loc = tuple(str(part) for part in first["loc"])
-        place, where = ".".join(loc), origin(loc)
+        place, where = _place(loc), origin(loc)
         if where == "the environment":
             where = f"the environment variable MMBU_{'_'.join(loc[: 1 + (loc[0] == 'judge')]).upper()}"
         if first["type"] == "extra_forbidden":
-            known = list((JudgeConfig if place.startswith("judge.") else RunConfig).model_fields)
-            near = difflib.get_close_matches(place.rpartition(".")[2], known, n=1)
+            known = list((JudgeConfig if loc[0] in ("judge", "panel") else RunConfig).model_fields)
+            near = difflib.get_close_matches(loc[-1], known, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else f"; known are: {', '.join(known)}."
             raise ConfigError(f"{where}: there is no setting '{place}'{hint}") from None
         if first["type"] == "missing":
-            raise ConfigError(
-                f"{where}: the setting '{place}' is missing; give --{place} or MMBU_{place.upper()}."
-            ) from None
+            give = "" if len(loc) > 1 else f"; give --{place} or MMBU_{place.upper()}"
+            raise ConfigError(f"{where}: the setting '{place}' is missing{give}.") from None
         message = str(first["msg"]).removeprefix("Value error, ")
         raise ConfigError(f"{where}: setting '{place}' = {_shown(first['input'])}: {message}.") from None
+
+
+def _place(loc: tuple[str, ...]) -> str:
+    """A setting's name, with the tables in which it stands; those of a list are counted from 1."""
+    return ".".join(str(int(part) + 1) if part.isdecimal() else part for part in loc)
+
+
+def read_panel(file: Path) -> dict[str, Any]:
+    """The settings in a panel's own file: its judges, and whose word counts, where it says so."""
+    found = _read_file(file)
+    if stray := sorted(found.keys() - {"panel", "verdict"}):
+        raise ConfigError(
+            f"{file}: holds '{stray[0]}', and the file of a panel has [[panel]] tables and `verdict` only: "
+            "put the rest into the file of --config."
+        )
+    if not found.get("panel"):
+        raise ConfigError(f"{file}: has no [[panel]] table: write one for each further judge.")
+    # What is wrong with a judge is said with the file's name; whom `verdict` means is known later.
+    build_config({"model": "any", "judge": {"name": "\0"}, "panel": found["panel"]}, str(file))
+    return found
 
 
 def to_toml(config: RunConfig) -> str:
@@ -290,7 +383,10 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     for model, prefix, target in ((RunConfig, "MMBU_", found), (JudgeConfig, "MMBU_JUDGE_", judge)):
         for name in model.model_fields.keys() - {"judge"}:
             if value := environment.get(prefix + name.upper()):
-                target[name] = parse_json(value) if name == "task" and value.startswith("[") else value
+                in_json = name in ("task", "panel") and value.startswith("[")
+                target[name] = parse_json(value) if in_json else value
+    if isinstance(file := found.get("panel"), str):
+        found = read_panel(Path(file)) | {name: value for name, value in found.items() if name != "panel"}
     return _with_tables(found | ({"judge": judge} if judge else {}))
 
 
@@ -300,6 +396,10 @@ def _with_tables(settings: dict[str, Any], tables: Mapping[str, Any] | None = No
         value = settings.get(name)
         if isinstance(value, str) and value.startswith("{"):
             settings[name] = parse_json(value)
+        elif isinstance(inner, list):
+            for item in value if isinstance(value, list) else ():
+                if isinstance(item, dict):
+                    _with_tables(item, inner[0])
         elif isinstance(value, dict):
             _with_tables(value, inner)
     return settings

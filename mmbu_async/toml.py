@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from mmbu_async.model import Json
 
 
-def toml_text(
-    settings: Mapping[str, Json], tables: Mapping[str, Mapping[str, Json]], prefix: str = ""
-) -> str:
-    """Plain values first, then each table of `tables` (which names the tables in it) under its own header.
+def toml_text(settings: Mapping[str, Json], tables: Mapping[str, Json], prefix: str = "") -> str:
+    """Plain values first, then each table of `tables` (which names the tables in it) under its own header;
+    a
+    list that holds such a mapping stands for any number of tables.
 
     TOML has no null: a table that holds one is written as JSON text.
     """
     lines = []
     under_headers = []
     for key, value in settings.items():
-        if key not in tables or not isinstance(value, dict):
+        if isinstance(tables.get(key), list) and isinstance(value, list):
+            under_headers += [(key, item) for item in value]
+        elif key not in tables or not isinstance(value, dict):
             lines.append(f"{_key(key)} = {_value(value)}")
         elif not tables[key] and _holds_null(value):
             lines.append(f"{_key(key)} = {_text(json.dumps(value))}")
@@ -27,7 +29,9 @@ def toml_text(
             under_headers.append((key, value))
     text = "".join(line + "\n" for line in lines)
     for key, value in under_headers:
-        text += f"\n[{prefix}{_key(key)}]\n" + toml_text(value, tables[key], f"{prefix}{_key(key)}.")
+        name, inner = prefix + _key(key), tables[key]
+        head, inner = (f"[[{name}]]", inner[0]) if isinstance(inner, list) else (f"[{name}]", inner)
+        text += f"\n{head}\n" + toml_text(value, inner, f"{name}.")
     return text
 
 

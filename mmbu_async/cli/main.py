@@ -110,7 +110,7 @@ def run(
         return
     if dry_run:
         found = api.dry_run(loaded)
-        show.dry_run(found, loaded, screen())
+        show.dry_run(found, screen())
         raise typer.Exit(DataError.exit_code if found.problem_count else EXIT_OK)
     with logged(log_json, log_file) as watch:
         result = api.evaluate_sync(loaded, new_run=new_run, watch=watch, check=False)
@@ -135,7 +135,7 @@ def resume(
 
 
 @app.command()
-@with_settings(only=("store", "max_cost", "synchronous", "judge_coverage"))
+@with_settings(only=("store", "max_cost", "synchronous", "panel", "verdict", "judge_coverage"))
 def rejudge(
     name: RunName,
     settings: Any = None,

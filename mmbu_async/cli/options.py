@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from mmbu_async.config import JudgeConfig, RunConfig, parse_json
+from mmbu_async.config import JudgeConfig, RunConfig, parse_json, read_panel
 from mmbu_async.errors import ConfigError
 
 JUDGE_PANEL = "Judge"
@@ -19,7 +19,7 @@ _TABLES = {"params": "param", "where": "where"}
 _FIXED = {"benchmark", "judge"}
 
 _PANELS = {
-    JUDGE_PANEL: ("judge_coverage",),
+    JUDGE_PANEL: ("panel", "verdict", "judge_coverage"),
     "The model under test": ("model", "endpoint", "base_url", "api_key_env", "stream"),
     "Sampling": ("max_tokens", "temperature", "seed", "params"),
     "Rows": ("data", "limit", "task", "where"),
@@ -81,7 +81,13 @@ def _flag(name: str, info: FieldInfo, prefix: str) -> tuple[Any, Any]:
         help_text = f"{help_text.rstrip('.')} (default {_shown(info.default)})."
     names = [flag, f"--no-{flag[2:]}"] if kind is bool else [flag]
     metavar = None
-    if name in _TABLES:
+    if name == "panel":
+        metavar = "FILE"
+        help_text = (
+            "TOML file with a `panel` table for each further judge, which can hold what the --judge-… flags "
+            "set, and `verdict`; `none`: no further judge."
+        )
+    elif name in _TABLES:
         metavar = "KEY=JSON" if name == "params" else "COLUMN=VALUE"
     elif get_origin(info.annotation) is not None and kind is str and name == "endpoint":
         metavar = "|".join(get_args(info.annotation))
@@ -123,7 +129,14 @@ def _gather(given: dict[str, Any]) -> dict[str, Any]:
         target[bare] = _pairs(bare, value) if bare in _TABLES else value
     if judge:
         settings["judge"] = judge
+    if "panel" in settings:
+        settings = _panel(settings.pop("panel")) | settings
     return settings
+
+
+def _panel(file: str) -> dict[str, Any]:
+    # Without a panel its verdict cannot be asked for either, whatever was in force.
+    return {"panel": [], "verdict": "judge"} if file == "none" else read_panel(Path(file))
 
 
 def _pairs(field: str, texts: list[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,7 +12,6 @@ from rich.console import Console
 
 from mmbu_async.api import DataCheck, Rescored, RunResult, RunStatus, Shown
 from mmbu_async.cli.forms import deliver
-from mmbu_async.config import RunConfig
 from mmbu_async.model import Benchmark
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
@@ -160,7 +159,7 @@ def data_check(found: DataCheck, console: Console) -> None:
         _say(console, "Nothing is wrong.")
 
 
-def dry_run(found: DryRun, config: RunConfig, console: Console) -> None:
+def dry_run(found: DryRun, console: Console) -> None:
     """Prompts first, then what is odd, then what the run would take."""
     for route, prompt in found.prompts.items():
         _head(console, f"Prompt of a row to {route}")
@@ -171,10 +170,11 @@ def dry_run(found: DryRun, config: RunConfig, console: Console) -> None:
         _say(console, plain.block(found.judge_prompt.text) + "\n")
     _rows(found, console)
     _head(console, "Estimate")
-    if found.model is not None and found.judge is not None:
-        _estimate("model", config.model, found.model, console)
-        _estimate("judge", config.judge.model, found.judge, console)
-        _total(found.model, found.judge, console)
+    if found.model is not None:
+        _estimate("model", found.model, console)
+        for judge in found.judges:
+            _estimate("judge", judge, console)
+        _total((found.model, *found.judges), console)
 
 
 def _rows(found: DryRun, console: Console) -> None:
@@ -198,19 +198,20 @@ def _problems(found: DryRun, console: Console) -> None:
         _say(console, f"  and {found.problem_count - len(found.problems):,} more")
 
 
-def _estimate(role: str, model: str, side: SideEstimate, console: Console) -> None:
+def _estimate(role: str, side: SideEstimate, console: Console) -> None:
     cost = "price unknown" if side.cost_usd is None else f"${side.cost_usd:,.2f} ({side.price_source})"
     _say(
         console,
-        f"{role:6} {model}: {side.calls:,} calls, {compact(side.input_tokens)} tokens in, "
+        f"{role:6} {side.name}: {side.calls:,} calls, {compact(side.input_tokens)} tokens in, "
         f"{compact(side.output_tokens)} out, {cost}, about {duration(side.seconds)}",
     )
 
 
-def _total(model: SideEstimate, judge: SideEstimate, console: Console) -> None:
-    if model.cost_usd is not None and judge.cost_usd is not None:
-        total = model.cost_usd + judge.cost_usd
-        _say(console, f"total  ${total:,.2f}; the judge at most: identical prompts are asked once")
+def _total(sides: Sequence[SideEstimate], console: Console) -> None:
+    costs = [side.cost_usd for side in sides if side.cost_usd is not None]
+    if len(costs) == len(sides):
+        most = "the judge at most: identical prompts are asked it once"
+        _say(console, f"total  ${sum(costs):,.2f}; {most}")
     _say(
         console,
         f"Time at the configured limits, a call taken to last {ASSUMED_CALL_S:g} s: `mmbu doctor` measures "

@@ -1,4 +1,4 @@
-"""`mmbu doctor`: one row to model and judge, and in plain words what is wrong."""
+"""`mmbu doctor`: one row to the model and each judge, and in plain words what is wrong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from mmbu_async.config import CallSettings, RunConfig
+from mmbu_async.config import CallSettings, JudgeConfig, RunConfig
 from mmbu_async.endpoints.client import EndpointClient, Expected
 from mmbu_async.endpoints.prices import Prices
 from mmbu_async.errors import ConfigError, ImageError
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctor:
-    """Looks at one row's way through model and judge. Nothing is stored."""
+    """Looks at one row's way through the model and each judge. Nothing is stored."""
 
     config: RunConfig
     benchmark: Benchmark
@@ -73,9 +73,10 @@ class Doctor:
             sample, Answer(text=sample.answer, how="tag")
         )
         if item is not None:
-            verdict = await self._ask(self.config.judge, self.fill(item), [], findings, "judge")
-            if verdict is not None:
-                findings.append(self._about_verdict(verdict))
+            for judge in self.config.judges:
+                verdict = await self._ask(judge, self.fill(item), [], findings, "judge")
+                if verdict is not None:
+                    findings.append(self._about_verdict(judge, verdict))
         return findings
 
     async def _ask(
@@ -112,8 +113,8 @@ class Doctor:
                     about=about,
                     ok=True,
                     text=f"no price is known for {settings.model} at {settings.host}; costs will be reported "
-                    f"as unknown unless you give {settings.flags}input-price and "
-                    f"{settings.flags}output-price.",
+                    f"as unknown unless you give {settings.flag('input_price')} and "
+                    f"{settings.flag('output_price')}.",
                 )
             )
         return outcome if isinstance(outcome, Completion) else None
@@ -131,16 +132,17 @@ class Doctor:
             return Finding(about="answer", ok=False, text=f"no <answer> tags{why}; the raw reply is scored.")
         return Finding(about="answer", ok=True, text=f"committed answer: {shown!r} (found by: {answer.how}).")
 
-    def _about_verdict(self, reply: Completion) -> Finding:
+    def _about_verdict(self, judge: JudgeConfig, reply: Completion) -> Finding:
+        whose = f" of {judge.label}" if self.config.panel else ""
         verdict = self.read_verdict(reply.text)
         if verdict is not None:
-            return Finding(about="judge", ok=True, text=f"verdict: {int(verdict)}.")
+            return Finding(about="judge", ok=True, text=f"verdict{whose}: {int(verdict)}.")
         why = (
-            "it spent its token limit before the result; raise --judge-max-tokens"
+            f"it spent its token limit before the result; raise {judge.flag('max_tokens')}"
             if reply.finish is Finish.LENGTH
             else f"its reply was {reply.text[-120:]!r}"
         )
-        return Finding(about="judge", ok=False, text=f"no usable verdict: {why}.")
+        return Finding(about="judge", ok=False, text=f"no usable verdict{whose}: {why}.")
 
 
 def _about_image(image: PreparedImage) -> Finding:
@@ -168,19 +170,19 @@ def _about_call(
 
 
 def _words(failure: Failure, settings: CallSettings) -> str:
-    flags = settings.flags
     match failure.kind:
         case FailureKind.RATE_LIMIT:
-            return f"{settings.url} says too many requests ({failure.message}): wait, or set {flags}rpm."
+            wait = f"wait, or set {settings.flag('rpm')}"
+            return f"{settings.url} says too many requests ({failure.message}): {wait}."
         case FailureKind.BAD_REQUEST:
             return (
                 f"{settings.url} refuses the request ({failure.message}): an image or a parameter is not to "
-                f"its liking; {flags}param passes what it wants."
+                f"its liking; {settings.flag('params')} passes what it wants."
             )
         case FailureKind.TIMEOUT | FailureKind.CONNECTION:
             return (
-                f"{settings.url} cannot be reached ({failure.message}): check {flags}base-url and "
-                "the network."
+                f"{settings.url} cannot be reached ({failure.message}): check "
+                f"{settings.flag('base_url')} and the network."
             )
         case FailureKind.MALFORMED:
             return f"{settings.url} answers, but not in the {settings.endpoint} format ({failure.message})."

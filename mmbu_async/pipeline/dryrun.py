@@ -32,8 +32,9 @@ _CHUNK = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideEstimate:
-    """What one side, model or judge, is expected to take."""
+    """What one side, the model or a judge, is expected to take."""
 
+    name: str
     calls: int
     input_tokens: int
     output_tokens: int
@@ -62,7 +63,8 @@ class DryRun:
     judge_prompt: Prompt | None = None
     """One filled judge prompt, the truth standing in for the model's answer."""
     model: SideEstimate | None = None
-    judge: SideEstimate | None = None
+    judges: tuple[SideEstimate, ...] = ()
+    """As they are asked, the judge first."""
 
     def problem(self, text: str) -> None:
         self.problem_count += 1
@@ -102,8 +104,8 @@ class DryRunner:
             for chunk in _chunks(self._selected(found), _CHUNK):
                 for sample, images in zip(chunk, pool.map(self._images, chunk), strict=True):
                     self._row(found, sample, images, model, judge)
-        found.model = _estimate(self.config, model)
-        found.judge = _estimate(self.config.judge, judge)
+        found.model = _estimate(self.config.model, self.config, model)
+        found.judges = tuple(_estimate(one.label, one, judge) for one in self.config.judges)
         return found
 
     def _selected(self, found: DryRun) -> Iterator[Sample]:
@@ -153,7 +155,7 @@ class DryRunner:
             judge.add(text_tokens(filled.text), JUDGE_REPLY_TOKENS)
 
 
-def _estimate(settings: CallSettings, load: _Load) -> SideEstimate:
+def _estimate(name: str, settings: CallSettings, load: _Load) -> SideEstimate:
     price: Price | None = Prices().find(settings)
     usage = Usage(input_tokens=load.input_tokens, output_tokens=load.output_tokens)
     seconds = [load.calls * ASSUMED_CALL_S / settings.concurrency]
@@ -162,6 +164,7 @@ def _estimate(settings: CallSettings, load: _Load) -> SideEstimate:
     if settings.tpm:
         seconds.append((load.input_tokens + load.output_tokens) / settings.tpm * 60)
     return SideEstimate(
+        name=name,
         calls=load.calls,
         input_tokens=load.input_tokens,
         output_tokens=load.output_tokens,

@@ -9,7 +9,7 @@ from mmbu_async.model import Failure, FailureKind
 def explain(failure: Failure, settings: CallSettings) -> str:
     """One sentence: what, where, what to do."""
     words = f" ({failure.message})" if failure.message else ""
-    url, flags = settings.url, settings.flags
+    url = settings.url
     match failure.kind:
         case FailureKind.AUTH if failure.status == 403:
             return (
@@ -20,8 +20,8 @@ def explain(failure: Failure, settings: CallSettings) -> str:
             return f"{url} refuses the key in {settings.key_variable}{words}: set a valid key, then resume."
         case FailureKind.MODEL_NOT_FOUND:
             return (
-                f"{url} does not know the model '{settings.model}'{words}: check {flags}model and "
-                f"{flags}base-url."
+                f"{url} does not know the model '{settings.model}'{words}: check "
+                f"{settings.flag('model')} and {settings.flag('base_url')}."
             )
         case FailureKind.QUOTA:
             return f"{url}: the account's quota or credit is used up{words}: top it up, then resume."

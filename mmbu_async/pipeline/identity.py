@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -42,6 +42,11 @@ def run_identity(
 def judge_identity(judge: JudgeConfig, prompt_sha256: str) -> dict[str, Json]:
     """Verdicts of judges with the same identity are verdicts of the same judge."""
     return {**sampling(judge), "prompt": prompt_sha256}
+
+
+def panel_identity(judges: Sequence[Identity]) -> dict[str, Json]:
+    """A majority is that of these judges, in whatever order they are named."""
+    return {"panel": sorted((dict(judge) for judge in judges), key=canonical), "by": "majority"}
 
 
 def canonical(identity: Identity) -> str:

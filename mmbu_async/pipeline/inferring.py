@@ -14,8 +14,8 @@ from mmbu_async.model import FATAL_KINDS, Attempt, Completion, Failure, FailureK
 from mmbu_async.pipeline.breaker import Breaker, Step
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.explain import explain
-from mmbu_async.pipeline.judging import JudgeStage
 from mmbu_async.pipeline.monitor import Monitor
+from mmbu_async.pipeline.panel import Panel
 from mmbu_async.pipeline.placement import BrokenRow, Placement, ReadyRow
 from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class InferStage:
-    """Everything between the store's open rows and the judge's queue."""
+    """Everything between the store's open rows and the judges' queues."""
 
     run_id: int
     client: EndpointClient
@@ -42,7 +42,7 @@ class InferStage:
     breaker: Breaker
     monitor: Monitor
     stop: Stop
-    judge: JudgeStage
+    panel: Panel
     pages: Channel[StoredSample]
     ready: Channel[ReadyRow]
 
@@ -100,7 +100,7 @@ class InferStage:
             self.breaker.success()
             self.estimator.learn(row.raw_input, outcome)
             self.monitor.replied += 1
-            await self.judge.offer(row.row, outcome)
+            await self.panel.offer(row.row, outcome)
         else:
             self.monitor.failed += 1
             log.warning("no reply: %s", outcome.message, extra={"row": sample.id, "kind": outcome.kind.value})

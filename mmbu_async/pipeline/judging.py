@@ -16,23 +16,13 @@ from mmbu_async.endpoints.client import EndpointClient
 from mmbu_async.endpoints.gate import Draining
 from mmbu_async.endpoints.tokens import Estimator, text_tokens
 from mmbu_async.errors import EndpointDownError, EndpointError
-from mmbu_async.model import (
-    FATAL_KINDS,
-    Attempt,
-    Benchmark,
-    Completion,
-    Failure,
-    JudgeItem,
-    Prompt,
-    Verdict,
-)
+from mmbu_async.model import FATAL_KINDS, Attempt, Completion, Failure, Prompt, Verdict
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.explain import explain
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.records import Recorder
-from mmbu_async.pipeline.scoring import prompt_sha
 from mmbu_async.pipeline.stop import Stop
-from mmbu_async.store import Reader, StoredSample
+from mmbu_async.store import Reader
 
 ASKS = 2
 """Times a judge is asked before the row is unjudged."""
@@ -57,62 +47,66 @@ class JudgeTask:
     prompt_sha: bytes
 
 
+class Waiting:
+    """Rows between their reply and the last of their verdicts, for whoever watches."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self._left: dict[int, int] = {}
+        """Judges that have not answered, of rows that wait for more than one."""
+        self._barren: set[int] = set()
+        """Rows of which a judge gave no usable verdict."""
+
+    def needless(self) -> None:
+        """A row with a reply needs no judge."""
+        self._monitor.done += 1
+
+    def begin(self, key: int, judges: int) -> None:
+        """A row with a reply goes to so many judges."""
+        self._monitor.judge_waiting += 1
+        if judges > 1:
+            self._left[key] = judges
+
+    def begin_again(self, key: int, judges: int) -> None:
+        """The same for a row that counted as done."""
+        self._monitor.done_before -= 1
+        self.begin(key, judges)
+
+    def end(self, key: int, *, usable: bool) -> None:
+        """A judge has been asked about a row."""
+        if not usable:
+            self._barren.add(key)
+        left = self._left.pop(key, 1) - 1
+        if left:
+            self._left[key] = left
+            return
+        self._monitor.judge_waiting -= 1
+        self._monitor.done += 1
+        if key in self._barren:
+            self._barren.discard(key)
+            self._monitor.unjudged += 1
+
+
 @dataclass(slots=True, kw_only=True)
 class JudgeStage:
-    """Everything between a stored reply and its stored verdict."""
+    """Everything between a stored reply and one judge's stored verdict on it."""
 
     judge_id: int
     client: EndpointClient
     reader: Reader
     recorder: Recorder
-    benchmark: Benchmark
-    fill: Callable[[JudgeItem], Prompt]
     read_verdict: Callable[[str], bool | None]
     estimator: Estimator
     monitor: Monitor
+    waiting: Waiting
     stop: Stop
     queue: Channel[JudgeTask]
     asks: Channel[JudgeTask]
+    label: str
+    """What the judge is called among those of the run."""
     _known: OrderedDict[bytes, tuple[bool, str]] = field(default_factory=OrderedDict)
     _asking: dict[bytes, list[JudgeTask]] = field(default_factory=dict)
     _barren: int = 0
-
-    async def offer(self, row: StoredSample, completion: Completion) -> None:
-        """Take a row with a reply; it is done at once where its benchmark needs no judge for it."""
-        task = self.task(row, completion)
-        if task is None:
-            self.monitor.done += 1
-            return
-        self.monitor.judge_waiting += 1
-        await self.queue.put(task)
-
-    def task(self, row: StoredSample, completion: Completion) -> JudgeTask | None:
-        answer = self.benchmark.read(row.sample, completion)
-        item = self.benchmark.judge_item(row.sample, answer)
-        if item is None:
-            return None
-        prompt = self.fill(item)
-        return JudgeTask(key=row.key, row_id=row.sample.id, prompt=prompt, prompt_sha=prompt_sha(prompt))
-
-    async def backlog(self, run_id: int, *, before_session: int | None, judged: bool) -> None:
-        """Queue rows whose reply is from an earlier session and that have no usable verdict of this judge.
-
-        `judged` looks also at rows that have one, for those whose reply is read differently today.
-        """
-        position = -1
-        while not self.stop:
-            page = await self.reader.to_judge(
-                run_id, self.judge_id, position, LOOKUP, judged=judged, before_session=before_session
-            )
-            if not page:
-                return
-            for row in page:
-                task = self.task(row.stored, row.completion)
-                if task is not None and task.prompt_sha != row.prompt_sha:
-                    self.monitor.done_before -= 1
-                    self.monitor.judge_waiting += 1
-                    await self.queue.put(task)
-            position = page[-1].stored.sample.position
 
     async def next_unknown(self) -> JudgeTask | None:
         """The next queued row, where its verdict must be bought."""
@@ -205,10 +199,8 @@ class JudgeStage:
     def _write(self, task: JudgeTask, verdict: bool | None, reply: str, *, shared: bool) -> None:
         word = Verdict(correct=verdict, reply=reply)
         self.recorder.verdict(task.key, word, task.prompt_sha, shared=shared)
-        self.monitor.judge_waiting -= 1
-        self.monitor.done += 1
         self.monitor.shared_verdicts += shared
-        self.monitor.unjudged += verdict is None
+        self.waiting.end(task.key, usable=verdict is not None)
 
     def _give_up(self, task: JudgeTask, last: Completion | Failure | None) -> None:
         """No usable verdict: the rows are unjudged, which is not wrong."""
@@ -224,7 +216,7 @@ class JudgeStage:
         elif self._barren >= WINDOW:
             self.stop.request(
                 EndpointDownError(
-                    f"the judge {settings.model} at {settings.host} gave no usable verdict for "
+                    f"the judge {self.label} at {settings.host} gave no usable verdict for "
                     f"{self._barren} rows in a row ({words}); stopped, everything so far is kept."
                 )
             )

@@ -25,8 +25,9 @@ class Monitor:
     replied: int = 0
     failed: int = 0
     unjudged: int = 0
+    """Rows of which a judge gave no usable verdict."""
     judge_waiting: int = 0
-    """Rows with a reply that wait for their verdict."""
+    """Rows with a reply that wait for a verdict."""
     shared_verdicts: int = 0
     retries: int = 0
     rate_limited: int = 0

@@ -15,7 +15,8 @@ from mmbu_async.config import RunConfig, build_config
 from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
 from mmbu_async.images import ImageLimits, find_limits
 from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt
-from mmbu_async.pipeline.identity import Identity, canonical, differences, judge_identity, run_identity
+from mmbu_async.pipeline.identity import Identity, canonical, differences, run_identity
+from mmbu_async.pipeline.judges import find_judges, judging_changes
 from mmbu_async.pipeline.selecting import check_columns, keeper
 from mmbu_async.sources import Source, open_data, samples
 from mmbu_async.store import DatasetRecord, LeaseOwner, RunRecord, Store
@@ -148,11 +149,12 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
     if name in names and not new_run:
         run = store.run(name)
         _check_content(store, run, dataset)
-        _check_same(run, identity, judge_identity(config.judge, bench.rules.judge_prompt_sha256))
+        _check_same(run, identity)
+        _check_judging(run, config, bench.rules)
         return run
     if name in names:
         name = next(free for n in range(2, len(names) + 3) if (free := f"{name}-{n}") not in names)
-    judge_id = find_judge(store, config, bench.rules)
+    judges = find_judges(store, config, bench.rules.judge_prompt_sha256)
     return store.create_run(
         name=name,
         benchmark=bench.rules.benchmark.name,
@@ -162,17 +164,10 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         host=config.host,
         identity=identity,
         config=stored_config(config.model_copy(update={"name": name})),
-        judge_id=judge_id,
+        judge_id=judges.deciding,
         package_version=VERSION,
         now=time.time(),
     )
-
-
-def find_judge(store: Store, config: RunConfig, rules: Rules) -> int:
-    """The judge of the configuration, by its identity."""
-    judge = config.judge
-    identity = judge_identity(judge, rules.judge_prompt_sha256)
-    return store.judge(judge.name or judge.model, identity, now=time.time()).id
 
 
 def select_rows(store: Store, run: RunRecord, bench: Bench) -> int:
@@ -247,7 +242,7 @@ def _check_content(store: Store, run: RunRecord, dataset: DatasetRecord) -> None
     )
 
 
-def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:
+def _check_same(run: RunRecord, identity: Identity) -> None:
     changes = differences(run.identity, identity)
     if changes:
         raise RunChangedError(
@@ -255,27 +250,26 @@ def _check_same(run: RunRecord, identity: Identity, judge: Identity) -> None:
             "continue it, or `mmbu run --new-run` to start another.",
             changes,
         )
-    judge_changes = _judge_changes(run, judge)
-    if judge_changes:
+
+
+def _check_judging(run: RunRecord, config: RunConfig, rules: Rules) -> None:
+    changes = judging_changes(run, config, rules.judge_prompt_sha256)
+    if changes:
         raise RunChangedError(
-            f"run '{run.name}' is judged with other settings ({'; '.join(judge_changes)}): use the earlier "
+            f"run '{run.name}' is judged with other settings ({'; '.join(changes)}): use the earlier "
             f"ones to continue it, or `mmbu rejudge {run.name}` for another judge's verdicts.",
-            tuple(f"judge.{change}" for change in judge_changes),
+            tuple(f"judge.{change}" for change in changes),
         )
 
 
 def check_same_judge(run: RunRecord, config: RunConfig, rules: Rules) -> None:
     """Rows without a verdict can be asked about alone only where the others have one of the same judge."""
-    changes = _judge_changes(run, judge_identity(config.judge, rules.judge_prompt_sha256))
+    changes = judging_changes(run, config, rules.judge_prompt_sha256)
     if changes:
         raise ConfigError(
             f"--failed asks the judge of run '{run.name}' again, and these settings make another one "
             f"({'; '.join(changes)}): leave out --failed, so that it is asked about every row."
         )
-
-
-def _judge_changes(run: RunRecord, judge: Identity) -> tuple[str, ...]:
-    return differences(run.judge.identity, judge) if run.judge is not None else ()
 
 
 def _check_selection(run: RunRecord, selected: int, config: RunConfig) -> None:

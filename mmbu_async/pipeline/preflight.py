@@ -1,4 +1,4 @@
-"""Before a long run one row goes to the model and its answer to the judge; both are kept like any other."""
+"""Before a long run one row goes to the model and its answer to each judge; all is kept like any other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mmbu_async.errors import EndpointDownError
 from mmbu_async.model import TRANSIENT_KINDS, Answer, Completion, Failure
 from mmbu_async.pipeline.inferring import PAGE, InferStage
 from mmbu_async.pipeline.judging import JudgeStage
+from mmbu_async.pipeline.panel import Panel
 from mmbu_async.pipeline.placement import ReadyRow
 from mmbu_async.store import StoredSample
 
@@ -17,8 +18,8 @@ SEARCHED = 4
 """Pages searched for a row that needs the judge."""
 
 
-async def preflight(infer: InferStage, judge: JudgeStage, *, with_model: bool) -> None:
-    """Requests the stop of the run when model or judge cannot answer."""
+async def preflight(infer: InferStage, *, with_model: bool) -> None:
+    """Requests the stop of the run when the model or a judge cannot answer."""
     if not with_model:
         return
     tried = 0
@@ -30,7 +31,8 @@ async def preflight(infer: InferStage, judge: JudgeStage, *, with_model: bool) -
             # A broken image says nothing of the endpoint. The run meets the row again and records it.
             continue
         outcome = await infer.ask(prepared)
-        judged = await _judged(judge) if isinstance(outcome, Completion) else False
+        silent = await _silent(infer.panel) if isinstance(outcome, Completion) else []
+        judged = isinstance(outcome, Completion) and not silent
         tried += 1
         if judged or tried == TRIES:
             break
@@ -38,7 +40,7 @@ async def preflight(infer: InferStage, judge: JudgeStage, *, with_model: bool) -
         return
     if judged or infer.stop or (infer.breaker.proven and _refused(outcome)):
         return
-    what = "the judge gave no verdict on"
+    what = f"the judge {', '.join(silent)} gave no verdict on"
     why = ""
     if isinstance(outcome, Failure):
         what = "the model did not answer"
@@ -56,8 +58,12 @@ def _refused(outcome: Completion | Failure | None) -> bool:
     return isinstance(outcome, Failure) and outcome.kind not in TRANSIENT_KINDS
 
 
+async def _silent(panel: Panel) -> list[str]:
+    """Judges that gave the row just answered no verdict, where it needs one."""
+    return [stage.label for stage in panel.stages if not await _judged(stage)]
+
+
 async def _judged(judge: JudgeStage) -> bool:
-    """Whether the row just answered got its verdict, or needs none."""
     if not len(judge.queue):
         return True
     task = await judge.next_unknown()
@@ -73,7 +79,7 @@ async def _candidates(infer: InferStage) -> AsyncIterator[StoredSample]:
         position = page[-1].sample.position
         pages += 1
         for row in page:
-            if infer.judge.benchmark.judge_item(row.sample, probe) is not None:
+            if infer.panel.benchmark.judge_item(row.sample, probe) is not None:
                 yield row
             elif len(others) < TRIES:
                 others.append(row)

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mmbu_async.endpoints.client import EndpointClient
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.run import Stages, Watch
 
@@ -71,7 +72,8 @@ async def _refresh(live: Live, panel: Callable[[], Group]) -> None:
 
 def summary(monitor: Monitor, stages: Stages, now: float) -> str:
     """The state in one line."""
-    return f"{_rows(monitor)} | {_speed(monitor, now)} | {_calls(monitor, stages)} | {_money(monitor)}"
+    parts = (_rows(monitor), _speed(monitor, now), *_calls(monitor, stages), _money(monitor))
+    return " | ".join(parts)
 
 
 def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
@@ -80,7 +82,8 @@ def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
     head.add_column(no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
     head.add_row(Text(monitor.run, style="bold"), bar, Text(_finished(monitor), no_wrap=True))
     speed = "; ".join((_speed(monitor, now), *_losses(monitor)))
-    body = [Text(speed), Text(_calls(monitor, stages)), Text(_money(monitor))]
+    calls = [Text(line, no_wrap=True, overflow="ellipsis") for line in _calls(monitor, stages)]
+    body = [Text(speed), *calls, Text(_money(monitor))]
     if hint := _tail(monitor, now):
         body.append(Text(hint, style="yellow"))
     return Group(head, *body)
@@ -107,13 +110,24 @@ def _speed(monitor: Monitor, now: float) -> str:
     return f"{speed}, ETA {duration(monitor.open / rate) if rate > 0 else 'not known yet'}"
 
 
-def _calls(monitor: Monitor, stages: Stages) -> str:
-    model = stages.infer.client.gate.concurrency.state
-    judge = stages.judge.client.gate.concurrency.state
-    return (
-        f"in flight {model.in_flight}/{model.cap} model, {judge.in_flight}/{judge.cap} judge; "
-        f"judge queue {monitor.judge_waiting:,}; retries {monitor.retries:,}; 429s {monitor.rate_limited:,}"
-    )
+def _calls(monitor: Monitor, stages: Stages) -> list[str]:
+    """One line, and one more for each judge where there are several."""
+    model = _in_flight(stages.infer.client)
+    judges = [(stage.label, _in_flight(stage.client), len(stage.queue)) for stage in stages.panel.stages]
+    trouble = f"retries {monitor.retries:,}; 429s {monitor.rate_limited:,}"
+    if len(judges) == 1:
+        return [
+            f"in flight {model} model, {judges[0][1]} judge; judge queue {monitor.judge_waiting:,}; {trouble}"
+        ]
+    return [
+        f"in flight {model} model; rows before judges {monitor.judge_waiting:,}; {trouble}",
+        *(f"judge {name}: in flight {calls}, queue {waiting:,}" for name, calls, waiting in judges),
+    ]
+
+
+def _in_flight(client: EndpointClient) -> str:
+    state = client.gate.concurrency.state
+    return f"{state.in_flight}/{state.cap}"
 
 
 def _money(monitor: Monitor) -> str:

@@ -20,7 +20,8 @@ class Recorder:
     writer: Writer
     run_id: int
     session_id: int
-    judge_id: int
+    judge_id: int = 0
+    """Whose exchanges and verdicts these are; 0, which is no judge's, for the model under test."""
 
     def reply(self, row: ReadyRow, attempt: Attempt, *, final: bool) -> Stored:
         """An exchange with the model under test."""

@@ -1,6 +1,6 @@
 """One session of a run: the stages, wired on one screen.
 
-    open rows -> read -> prepare -> infer -> (reply on disk) -> judge -> (verdict on disk)
+    open rows -> read -> prepare -> infer -> (reply on disk) -> each judge -> (verdict on disk)
 
 Everything between two stages is bounded, every task lives in a task group, and whatever stops a session
 (budget, Ctrl-C, a dead endpoint) does it by closing gates: calls under way finish and are stored.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,13 +27,15 @@ from mmbu_async.pipeline.breaker import Breaker
 from mmbu_async.pipeline.budget import Budget, most_unpriced
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.inferring import PAGE, InferStage
-from mmbu_async.pipeline.judging import LOOKUP, JudgeStage
+from mmbu_async.pipeline.judges import Judge
+from mmbu_async.pipeline.judging import LOOKUP, JudgeStage, Waiting
 from mmbu_async.pipeline.monitor import Monitor
+from mmbu_async.pipeline.panel import Panel
 from mmbu_async.pipeline.placement import Threads, Workshop
 from mmbu_async.pipeline.preflight import preflight
 from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
-from mmbu_async.store import Reader, RunTotals, Writer
+from mmbu_async.store import Reader, RunTotals, Unpriced, Writer
 
 PREPARERS = 3
 """Batches in preparation at once, on two threads: one waits ready while two are worked on."""
@@ -47,7 +49,7 @@ class Session:
     store: Path
     run_id: int
     session_id: int
-    judge_id: int
+    judges: tuple[Judge, ...]
     benchmark: Benchmark
     read_image: Callable[[ImageRef], bytes]
     image_limits: ImageLimits
@@ -74,7 +76,7 @@ class Stages:
     """The running parts, for displays and tests."""
 
     infer: InferStage
-    judge: JudgeStage
+    panel: Panel
     budget: Budget
 
 
@@ -93,14 +95,14 @@ async def run_session(
     """
     async with AsyncExitStack() as stack:
         stages = await _build(session, monitor, stop, random, stack)
-        infer, judge = stages.infer, stages.judge
+        infer, panel = stages.infer, stages.panel
         async with asyncio.TaskGroup() as beside:
             background = [
                 beside.create_task(heartbeat(stages.infer.recorder.writer)),
                 beside.create_task(watch(monitor, stages)),
             ]
             if session.config.preflight:
-                await preflight(infer, judge, with_model=session.infer)
+                await preflight(infer, with_model=session.infer)
             async with asyncio.TaskGroup() as work:
                 if session.infer:
                     work.create_task(infer.read())
@@ -108,12 +110,13 @@ async def run_session(
                         _all((infer.prepare() for _ in range(PREPARERS)), then=infer.ready.close)
                     )
                 asking = (infer.infer() for _ in range(_workers(session.config) if session.infer else 0))
-                backlog = judge.backlog(
+                backlog = panel.backlog(
                     session.run_id, before_session=session.session_id, judged=session.rejudge
                 )
-                work.create_task(_all((*asking, backlog), then=judge.queue.close))
-                work.create_task(judge.sort())
-                work.create_task(_all(judge.ask_all() for _ in range(_workers(session.config.judge))))
+                work.create_task(_all((*asking, backlog), then=panel.close))
+                for judge in panel.stages:
+                    work.create_task(judge.sort())
+                    work.create_task(_ask_all(judge))
             for task in background:
                 task.cancel()
 
@@ -126,23 +129,34 @@ async def _build(
     writer = await stack.enter_async_context(Writer.open(session.store, synchronous=config.synchronous))
     reader = await stack.enter_async_context(Reader.open(session.store))
     model_client = await _client(config, session.infer, budget, random, stack)
-    judge_client = await _client(config.judge, session.judge, budget, random, stack)
-    recorder = Recorder(
-        writer=writer, run_id=session.run_id, session_id=session.session_id, judge_id=session.judge_id
-    )
-    judge = JudgeStage(
-        judge_id=session.judge_id,
-        client=judge_client,
+    recorder = Recorder(writer=writer, run_id=session.run_id, session_id=session.session_id)
+    waiting = Waiting(monitor)
+    judges = []
+    for judge in session.judges:
+        client = await _client(judge.settings, session.judge, budget, random, stack)
+        judges.append(
+            JudgeStage(
+                judge_id=judge.id,
+                client=client,
+                reader=reader,
+                recorder=replace(recorder, judge_id=judge.id),
+                read_verdict=session.read_verdict,
+                estimator=Estimator.of(judge.settings),
+                monitor=monitor,
+                waiting=waiting,
+                stop=stop,
+                queue=Channel(2 * LOOKUP),
+                asks=Channel(judge.settings.concurrency),
+                label=judge.settings.label,
+            )
+        )
+    panel = Panel(
+        stages=tuple(judges),
+        waiting=waiting,
         reader=reader,
-        recorder=recorder,
         benchmark=session.benchmark,
         fill=session.fill,
-        read_verdict=session.read_verdict,
-        estimator=Estimator.of(config.judge),
-        monitor=monitor,
         stop=stop,
-        queue=Channel(2 * LOOKUP),
-        asks=Channel(config.judge.concurrency),
     )
     estimator = Estimator.of(config)
     workshop = Workshop(
@@ -163,15 +177,15 @@ async def _build(
         breaker=Breaker(proven=session.proven),
         monitor=monitor,
         stop=stop,
-        judge=judge,
+        panel=panel,
         pages=Channel(PAGE),
         ready=Channel(PAGE // 2),
     )
-    for gate in (model_client.gate, judge_client.gate):
+    for gate in (model_client.gate, *(judge.client.gate for judge in judges)):
         stop.on_request(gate.close)
-    for channel in (infer.pages, infer.ready, judge.queue, judge.asks):
+    for channel in (infer.pages, infer.ready, *(c for judge in judges for c in (judge.queue, judge.asks))):
         stop.on_request(lambda channel=channel: channel.close(discard=True))  # type: ignore[misc]
-    return Stages(infer=infer, judge=judge, budget=budget)
+    return Stages(infer=infer, panel=panel, budget=budget)
 
 
 async def _client(
@@ -182,7 +196,7 @@ async def _client(
     if used and price is None and budget.cap is not None:
         raise ConfigError(
             f"--max-cost needs prices, and none is known for {settings.model} at {settings.host}: "
-            "give --input-price and --output-price (for the judge --judge-input-price, --judge-output-price)."
+            f"give {settings.flag('input_price')} and {settings.flag('output_price')}."
         )
     key = settings.api_key() if used else ""
     client = EndpointClient(settings, key=key, purse=budget, price=price, random=random)
@@ -194,10 +208,15 @@ def _spent(session: Session) -> float:
     before, config = session.before, session.config
     spent = before.cost_usd
     if config.max_cost is not None:
-        for unpriced, settings in ((before.unpriced_infer, config), (before.unpriced_judge, config.judge)):
-            price = Prices().find(settings)
-            spent += most_unpriced(unpriced, settings, price) if price is not None else 0.0
+        spent += _most(before.unpriced_infer, config)
+        # Which judge made a call of unknown cost is not asked: none of them is dearer than the dearest.
+        spent += max(_most(before.unpriced_judge, judge) for judge in config.judges)
     return spent
+
+
+def _most(unpriced: Unpriced, settings: CallSettings) -> float:
+    price = Prices().find(settings)
+    return most_unpriced(unpriced, settings, price) if price is not None else 0.0
 
 
 def _workers(settings: CallSettings) -> int:
@@ -210,6 +229,10 @@ def _budget_reached(config: RunConfig) -> MmbuError:
         f"the money cap of {config.max_cost:g} US dollars is reached (a call of unknown cost counts at its "
         "worst); everything so far is kept: resume with a higher --max-cost."
     )
+
+
+async def _ask_all(judge: JudgeStage) -> None:
+    await _all(judge.ask_all() for _ in range(_workers(judge.client.settings)))
 
 
 async def _all(workers: Any, *, then: Callable[[], None] = lambda: None) -> None:

@@ -39,6 +39,8 @@ def score_run(
     A verdict counts only where it answers the prompt that today's reading of the reply would ask; else the
     row is unjudged until a rejudge. With `publish` judge and settings of the run change with the scores.
     """
+    if judge_id is not None:
+        store.derive_verdicts(run.id, judge_id)
     inputs = store.score_inputs(run.id, judge_id, only_stale=only_stale)
     return store.replace_scores(
         run.id,

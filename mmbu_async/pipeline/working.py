@@ -19,9 +19,10 @@ from mmbu_async.errors import (
 )
 from mmbu_async.images import ImageLimits
 from mmbu_async.model import ImageRef
+from mmbu_async.pipeline.judges import Judges, find_judges
 from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
-from mmbu_async.pipeline.opening import Rules, find_judge, leased, needs_judge, stored_config
+from mmbu_async.pipeline.opening import Rules, leased, needs_judge, stored_config
 from mmbu_async.pipeline.run import Session, Watch, run_session
 from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.signals import draining_signals
@@ -46,7 +47,7 @@ class Work:
     """`run`, `resume` or `rejudge`."""
     infer: bool = True
     judge_anew: bool = False
-    """Look also at rows that have a verdict, and publish this judge's verdicts when all are asked."""
+    """Look also at rows that have a verdict, and publish these judges' verdicts when all are asked."""
     failed_only: bool = False
     """Of a rejudge: leave rows alone that have a verdict, whatever reading of the reply it answers."""
 
@@ -72,15 +73,16 @@ class Worker:
         Raises MissingKeyError before anything is done, and StoreLockedError where another process is at work.
         """
         judged = needs_judge(self.store, self.run, self.rules)
-        for settings, used in ((self.config, self.work.infer), (self.config.judge, judged)):
-            if used:
-                settings.api_key()
+        if self.work.infer:
+            self.config.api_key()
+        for judge in self.config.judges if judged else ():
+            judge.api_key()
         RUN.set(self.run.name)
-        judge_id = find_judge(self.store, self.config, self.rules)
+        judges = find_judges(self.store, self.config, self.rules.judge_prompt_sha256)
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:
                 self.store.set_run_config(self.run.id, stored_config(self.config))
-            reason = await self._session(judge_id, judged)
+            reason = await self._session(judges, judged)
             published = self.work.judge_anew and reason is None
             own = self.run.judge.id if self.run.judge is not None else None
             score_run(
@@ -88,14 +90,14 @@ class Worker:
                 self.run,
                 self.rules.benchmark,
                 self.rules.fill,
-                judge_id=judge_id if published else own,
+                judge_id=judges.deciding if published else own,
                 only_stale=True,
                 package_version=VERSION,
                 publish=stored_config(self.config) if published else None,
             )
         return reason
 
-    async def _session(self, judge_id: int, judged: bool) -> MmbuError | None:
+    async def _session(self, judges: Judges, judged: bool) -> MmbuError | None:
         session_id = self.store.begin_session(
             self.run.id,
             kind=self.work.kind,
@@ -109,7 +111,7 @@ class Worker:
         try:
             again = "the same `mmbu rejudge`" if self.work.judge_anew else f"`mmbu resume {self.run.name}`"
             with draining_signals(stop, again):
-                await self._engine(session_id, judge_id, judged, stop)
+                await self._engine(session_id, judges, judged, stop)
             ended = _ending(stop.reason)
         except BaseExceptionGroup as group:
             ended = "error"
@@ -118,14 +120,14 @@ class Worker:
             self.store.end_session(session_id, ended, now=time.time())
         return stop.reason
 
-    async def _engine(self, session_id: int, judge_id: int, judged: bool, stop: Stop) -> None:
+    async def _engine(self, session_id: int, judges: Judges, judged: bool, stop: Stop) -> None:
         counts = self.store.counts(self.run.id)
         session = Session(
             config=self.config,
             store=self.store.path,
             run_id=self.run.id,
             session_id=session_id,
-            judge_id=judge_id,
+            judges=judges.asked,
             benchmark=self.rules.benchmark,
             read_image=self.read_image,
             image_limits=self.limits,

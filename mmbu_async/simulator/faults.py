@@ -107,6 +107,8 @@ class Fault(StrEnum):
     """The right reply without token counts."""
     NO_VERDICT = "no_verdict"
     """A judge's line without its verdict."""
+    OTHER_VERDICT = "other_verdict"
+    """A judge's line with the opposite verdict: judges of a panel differ."""
 
 
 ROLES = ("model", "judge")

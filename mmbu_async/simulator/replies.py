@@ -14,6 +14,7 @@ from mmbu_async.simulator.wire import ChatRequest, Reply, tokens
 
 _DECOY = "The first impression would be <answer>decoy</answer>, but a second look is needed."
 _REFUSAL = "I'm sorry, but I can't help with interpreting this image."
+_VERDICT = re.compile(r"(?<=\[RESULT\] )[01]$")
 _TAGS = re.compile(r"</?\s*answer\s*>", re.IGNORECASE)
 
 
@@ -58,5 +59,6 @@ def _bend(text: str, fault: Fault | None) -> Reply:
         Fault.NULL_CONTENT: Reply(text=None, reasoning=_DECOY),
         Fault.THINKING_SPENT: Reply(text=None, reasoning=_DECOY, finish=Finish.LENGTH),
         Fault.NO_VERDICT: Reply(text=re.sub(r"\s*\[RESULT\]\s*[01]\s*$", "", text)),
+        Fault.OTHER_VERDICT: Reply(text=_VERDICT.sub(lambda found: str(1 - int(found[0])), text)),
     }
     return bent.get(fault, Reply(text=text))

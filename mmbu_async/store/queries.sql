@@ -186,21 +186,27 @@ FROM (
 -- name: to_judge
 SELECT json_group_array(json_array(id, position, row_id, family, route, question, answer, options, images,
     strata, fields, text, kind, words, reasoning, reported_model, request_id, input_tokens, output_tokens,
-    reasoning_tokens, cached_tokens, cache_write_tokens, usage_reported, prompt_sha))
+    reasoning_tokens, cached_tokens, cache_write_tokens, usage_reported, json(usable)))
 FROM (
     SELECT sample.*, call.text, call.kind, call.words, call.reasoning, call.model AS reported_model,
         call.request_id, call.input_tokens, call.output_tokens, call.reasoning_tokens, call.cached_tokens,
         call.cache_write_tokens, call.usage_reported,
-        CASE WHEN verdict.correct IS NOT NULL THEN hex(verdict.prompt_sha) END AS prompt_sha
+        (SELECT json_group_object(verdict.judge_id, hex(verdict.prompt_sha)) FROM verdict
+            WHERE verdict.run_id = :run AND verdict.sample_id = selection.sample_id
+                AND verdict.judge_id IN (SELECT value FROM json_each(:judges))
+                AND verdict.correct IS NOT NULL) AS usable
     FROM run
         JOIN dataset ON dataset.id = run.dataset_id
         JOIN selection ON selection.run_id = run.id AND selection.sample_id > dataset.first_key + :after
         JOIN call INDEXED BY one_reply ON call.run_id = :run AND call.sample_id = selection.sample_id
             AND call.ok = 1 AND call.judge_id IS NULL
         JOIN sample ON sample.id = selection.sample_id
-        LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = selection.sample_id
-            AND verdict.judge_id = :judge
-    WHERE run.id = :run AND (:judged OR verdict.correct IS NULL)
+    WHERE run.id = :run
+        AND (:judged OR json_array_length(:judges) > (
+            SELECT count(*) FROM verdict
+            WHERE verdict.run_id = :run AND verdict.sample_id = selection.sample_id
+                AND verdict.judge_id IN (SELECT value FROM json_each(:judges))
+                AND verdict.correct IS NOT NULL))
         AND (:before IS NULL OR call.session_id < :before)
     ORDER BY selection.sample_id LIMIT :n
 );
@@ -237,6 +243,45 @@ SET correct = excluded.correct, reply = excluded.reply, prompt_sha = excluded.pr
 -- An unusable answer does not displace a usable one to the same prompt.
 WHERE excluded.correct IS NOT NULL OR excluded.prompt_sha IS NOT verdict.prompt_sha
     OR verdict.correct IS NULL;
+
+-- name: judge_identity
+SELECT identity FROM judge WHERE id = :judge;
+
+-- name: majority_changes
+-- The verdicts of a panel's majority that are not what is stored as such. Votes on another reading of the
+-- reply (another prompt) are no votes on this one: of two readings at most one can have more than half of all
+-- judges behind it, and that one is taken.
+SELECT voted.sample_id, voted.correct, voted.reply, voted.prompt_sha
+FROM (
+    SELECT sample_id, prompt_sha, votes AS reply,
+        CASE WHEN 2 * ayes > :size THEN 1 WHEN 2 * noes > :size THEN 0 END AS correct,
+        max(max(ayes, noes))
+    FROM (
+        SELECT sample_id, prompt_sha, sum(correct = 1) AS ayes, sum(correct = 0) AS noes,
+            group_concat(name || ': ' || coalesce(correct, 'no verdict'), '; ') AS votes
+        FROM (
+            SELECT verdict.sample_id, verdict.prompt_sha, verdict.correct, judge.name
+            FROM verdict JOIN judge ON judge.id = verdict.judge_id
+            WHERE verdict.run_id = :run AND judge.identity IN (SELECT value FROM json_each(:panel))
+            ORDER BY verdict.sample_id, verdict.judge_id
+        )
+        GROUP BY sample_id, prompt_sha
+    )
+    -- SQLite takes the other columns from the row that has the maximum.
+    GROUP BY sample_id
+) AS voted
+    LEFT JOIN verdict ON verdict.run_id = :run AND verdict.sample_id = voted.sample_id
+        AND verdict.judge_id = :judge
+WHERE verdict.sample_id IS NULL
+    OR (verdict.correct, verdict.reply, verdict.prompt_sha)
+        IS NOT (voted.correct, voted.reply, voted.prompt_sha);
+
+-- name: put_derived
+INSERT INTO verdict (run_id, sample_id, judge_id, correct, reply, prompt_sha, shared)
+SELECT :run, changed.sample_id, :judge, changed.correct, changed.reply, changed.prompt_sha, 0
+FROM (/* verdicts */) AS changed WHERE true
+ON CONFLICT (run_id, sample_id, judge_id) DO UPDATE
+SET correct = excluded.correct, reply = excluded.reply, prompt_sha = excluded.prompt_sha;
 
 -- ---------------------------------------------------------------- counts and totals
 

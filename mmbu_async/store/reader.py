@@ -28,8 +28,8 @@ class RowToJudge:
 
     stored: StoredSample
     completion: Completion
-    prompt_sha: bytes | None
-    """Of the prompt that the judge's usable verdict answers; None where there is no usable verdict."""
+    usable: dict[int, bytes | None]
+    """Judges, of those asked for, that gave a usable verdict, and the SHA-256 of the prompt it answers."""
 
 
 class Reader:
@@ -61,22 +61,22 @@ class Reader:
     async def to_judge(
         self,
         run_id: int,
-        judge_id: int,
+        judge_ids: Sequence[int],
         after_position: int,
         n: int,
         *,
         judged: bool = False,
         before_session: int | None = None,
     ) -> list[RowToJudge]:
-        """The next `n` rows with a reply and no usable verdict of this judge, in order of position; begin
-        with `after_position` -1. `judged` adds the rows that have one, for a caller who finds out by
-        `prompt_sha` whether it answers the prompt of today. `before_session` leaves out replies of that
+        """The next `n` rows with a reply and no usable verdict of one of these judges, in order of position;
+        begin with `after_position` -1. `judged` adds the rows that have all, for a caller who finds out
+        whether they answer the prompt of today. `before_session` leaves out replies of that
         session and later ones: those are on their way to the judge already."""
         rows = await self._page(
             query("to_judge"),
             {
                 "run": run_id,
-                "judge": judge_id,
+                "judges": codec.dump(judge_ids),
                 "after": after_position,
                 "n": n,
                 "judged": judged,
@@ -88,7 +88,7 @@ class Reader:
             RowToJudge(
                 stored=_stored(row[: 1 + codec.SAMPLE_WIDTH]),
                 completion=codec.completion_from(row[1 + codec.SAMPLE_WIDTH : end]),
-                prompt_sha=bytes.fromhex(row[end]) if row[end] else None,
+                usable={int(judge): bytes.fromhex(sha) or None for judge, sha in row[end].items()},
             )
             for row in rows
         ]

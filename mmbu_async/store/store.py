@@ -15,7 +15,19 @@ from typing import Self
 
 from mmbu_async.errors import DataError
 from mmbu_async.model import Answer, Json, Sample, Score
-from mmbu_async.store import changes, codec, datasets, lease, longform, outcomes, results, rows, runs, scores
+from mmbu_async.store import (
+    changes,
+    codec,
+    datasets,
+    lease,
+    longform,
+    outcomes,
+    results,
+    rows,
+    runs,
+    scores,
+    verdicts,
+)
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.lease import LeaseOwner
@@ -248,6 +260,12 @@ class Store:
         made with another judge, or knows another verdict than the present one."""
         with self._named():
             yield from scores.inputs(self._connection, run_id, judge_id, only_stale=only_stale)
+
+    def derive_verdicts(self, run_id: int, judge_id: int) -> int:
+        """Bring the verdicts of a panel's majority up to date; returns how many changed. For any other judge
+        there is nothing to do."""
+        with self._named():
+            return verdicts.derive(self._connection, run_id, judge_id)
 
     def replace_scores(
         self,

@@ -58,7 +58,8 @@ JUDGE_ONLY = (Fault.NO_VERDICT, *CHARACTER)
 """A judge may reply badly at any moment: its verdict is asked for again."""
 EMPTY_IS_A_REPLY = "anthropic"
 """Wire format in which a message without any content is a reply, an empty one."""
-TRANSIENT = tuple(fault for fault in Fault if fault not in {*CHARACTER, *FATAL, *REFUSED, Fault.NO_VERDICT})
+OF_JUDGES = (Fault.NO_VERDICT, Fault.OTHER_VERDICT)
+TRANSIENT = tuple(fault for fault in Fault if fault not in {*CHARACTER, *FATAL, *REFUSED, *OF_JUDGES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -329,7 +329,7 @@ async def test_a_poor_reply_is_a_reply_and_is_not_bought_again(
 
 
 def test_every_fault_of_the_simulator_is_tested_here() -> None:
-    elsewhere = {Fault.NO_VERDICT}
+    elsewhere = {Fault.NO_VERDICT, Fault.OTHER_VERDICT}
     here = TRANSIENT.keys() | FATAL.keys() | REPLIES.keys()
     row = {f for f in Fault if f.value in _ROW}
     assert set(Fault) == here | row | elsewhere

@@ -120,10 +120,11 @@ async def test_a_used_up_quota_names_its_cause_and_no_time(client: aiohttp.Clien
 
 
 def test_every_fault_is_tested_here() -> None:
-    tested = set(_STATUS) | _CONTENT | _TRANSPORT | {Fault.NO_VERDICT, Fault.STALL, Fault.DRIP}
+    tested = set(_STATUS) | _CONTENT | _TRANSPORT | _JUDGES | {Fault.STALL, Fault.DRIP}
     assert tested == set(Fault)
 
 
+_JUDGES = {Fault.NO_VERDICT, Fault.OTHER_VERDICT}
 _TRANSPORT = {Fault.RESET, Fault.RESET_MID_BODY, Fault.CUT_MID_BODY, Fault.TIMEOUT}
 
 
@@ -332,6 +333,16 @@ async def test_a_judge_without_a_verdict(client: aiohttp.ClientSession, path: st
     assert first == "Rationale: The prompt names no answer to grade."
     assert second == first + " [RESULT] 0"
     assert other == UNDISTURBED
+
+
+@PATHS
+async def test_a_judge_that_sees_it_the_other_way(client: aiohttp.ClientSession, path: str) -> None:
+    rule = FaultRule(fault=Fault.OTHER_VERDICT, role="judge", first=1)
+    text = "You are a conservative biomedical answer-equivalence judge"
+    async with Simulator(SimulatorConfig(faults=(rule,))) as sim:
+        first, second = [_text(path, (await _ask(client, sim, path, text)).value) for _ in range(2)]
+    assert second == "Rationale: The prompt names no answer to grade. [RESULT] 0"
+    assert first == second[:-1] + "1"
 
 
 async def _stream(client: aiohttp.ClientSession, path: str, fault: Fault) -> list[str]:

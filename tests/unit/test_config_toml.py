@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmbu_async.config import EndpointKind, JudgeConfig, RunConfig, build_config, load_config, to_toml
+from mmbu_async.config import (
+    EndpointKind,
+    JudgeConfig,
+    PanelJudge,
+    RunConfig,
+    build_config,
+    load_config,
+    to_toml,
+)
 
 
 def again(config: RunConfig, folder: Path) -> RunConfig:
@@ -52,6 +60,8 @@ RUN: dict[str, Any] = CALL | {
     "circular": True,
     "max_cost": 2.0,
     "judge": CALL | {"name": "strict", "model": "j"},
+    "panel": [CALL | {"name": "lenient", "model": "j2"}, {"model": "j3", "params": {"deep": {"a": [None]}}}],
+    "verdict": "majority",
     "judge_coverage": 0.98,
     "synchronous": "normal",
     "image_limits": "limits.toml",
@@ -62,6 +72,7 @@ RUN: dict[str, Any] = CALL | {
 def test_the_test_knows_every_field() -> None:
     assert RUN.keys() == RunConfig.model_fields.keys()
     assert RUN["judge"].keys() == JudgeConfig.model_fields.keys()
+    assert RUN["panel"][0].keys() == PanelJudge.model_fields.keys()
 
 
 def test_every_field_comes_back(tmp_path: Path) -> None:
@@ -73,7 +84,8 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(RUN))
 def test_each_field_comes_back_alone(name: str, tmp_path: Path) -> None:
-    config = build_config({"model": "m"} | {name: RUN[name]})
+    needed = {"panel": RUN["panel"]} if name == "verdict" else {}
+    config = build_config({"model": "m", **needed, name: RUN[name]})
     assert again(config, tmp_path) == config
 
 
@@ -81,6 +93,13 @@ def test_only_what_differs_is_written() -> None:
     assert to_toml(RunConfig(model="m")) == 'model = "m"\n'
     text = to_toml(build_config({"model": "m", "rpm": 5, "judge": {"rpm": 6}, "params": {"a": 1}}))
     assert tomllib.loads(text) == {"model": "m", "rpm": 5.0, "judge": {"rpm": 6.0}, "params": {"a": 1}}
+
+
+def test_a_panel_is_written_as_tables() -> None:
+    panel = [{"model": "a", "params": {"top_k": 5}}, {"model": "b", "endpoint": "openai"}]
+    text = to_toml(build_config({"model": "m", "panel": panel}))
+    assert tomllib.loads(text) == {"model": "m", "panel": panel}
+    assert text.count("[[panel]]") == 2
 
 
 def test_a_null_parameter_comes_back(tmp_path: Path) -> None:

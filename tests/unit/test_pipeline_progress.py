@@ -12,11 +12,12 @@ from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.progress import _panel, summary
 
 
-def stages() -> Any:
-    """What the panel reads of the running parts."""
+def stages(*judges: str) -> Any:
+    """What the display reads of the running parts."""
     state = SimpleNamespace(in_flight=16, cap=64)
     client = SimpleNamespace(gate=SimpleNamespace(concurrency=SimpleNamespace(state=state)))
-    return SimpleNamespace(infer=SimpleNamespace(client=client), judge=SimpleNamespace(client=client))
+    of_judges = [SimpleNamespace(client=client, label=label, queue=[0] * 7) for label in judges or ("j",)]
+    return SimpleNamespace(infer=SimpleNamespace(client=client), panel=SimpleNamespace(stages=of_judges))
 
 
 def monitor(**changes: Any) -> Monitor:
@@ -33,6 +34,18 @@ def test_the_panel_keeps_its_lines_whole() -> None:
     assert lines[0].startswith("mmbu-public-a-very-long-name")
     assert lines[0].rstrip().endswith("1,200/3,147 rows")
     assert lines[1].rstrip().endswith("123 failed; 45 unjudged")
+
+
+def test_each_judge_of_several_has_a_line() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    several = stages("claude-sonnet-5", "a-judge-with-a-name-that-nobody-would-type-" + "x" * 40, "local")
+    console.print(_panel(monitor(judge_waiting=12), several, 100.0))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 7
+    assert lines[2].startswith("in flight 16/64 model; rows before judges 12; retries 0; 429s 0")
+    assert lines[3].rstrip() == "judge claude-sonnet-5: in flight 16/64, queue 7"
+    assert "| judge local: in flight 16/64, queue 7 |" in summary(monitor(), several, 100.0)
 
 
 def test_the_log_line_says_the_same() -> None:

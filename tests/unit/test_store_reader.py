@@ -72,20 +72,28 @@ async def test_rows_to_judge_are_those_without_a_usable_verdict_of_this_judge(ki
             kit.verdict(run, 2, None),
             kit.verdict(run, 3, False, judge_id=other.id),
         )
-        rows = await reader.to_judge(run.id, 1, -1, 3)
+        rows = await reader.to_judge(run.id, (1,), -1, 3)
         assert [row.stored.key for row in rows] == [2, 3, 4]
         assert rows[0].completion.text == "reply 2"
         assert rows[0].completion.usage == usage
-        assert {row.prompt_sha for row in rows} == {None}
-        rows = await reader.to_judge(run.id, 1, 3, 9)
+        assert [row.usable for row in rows] == [{}] * 3
+        rows = await reader.to_judge(run.id, (1,), 3, 9)
         assert [row.stored.key for row in rows] == [5, 6]
-        rows = await reader.to_judge(run.id, 1, -1, 9, judged=True)
-        assert [(row.stored.key, row.prompt_sha) for row in rows][:2] == [(1, b"a" * 32), (2, None)]
+        rows = await reader.to_judge(run.id, (1,), -1, 9, judged=True)
+        assert [(row.stored.key, row.usable) for row in rows][:2] == [(1, {1: b"a" * 32}), (2, {})]
         assert len(rows) == 6
         second = kit.session(store, run, now=9.0)
         await writer.write(kit.reply(run, second, 7))
-        rows = await reader.to_judge(run.id, 1, -1, 9, before_session=second)
+        rows = await reader.to_judge(run.id, (1,), -1, 9, before_session=second)
         assert [row.stored.key for row in rows] == [2, 3, 4, 5, 6]
+        # Of several judges, rows that lack the verdict of one of them.
+        await writer.write(kit.verdict(run, 1, False, judge_id=other.id, sha=b"b" * 32))
+        await writer.write(kit.verdict(run, 4, True, sha=b"d" * 32))
+        both = (1, other.id)
+        found = {row.stored.key: row.usable for row in await reader.to_judge(run.id, both, -1, 9)}
+        assert found == {2: {}, 3: {2: b"p" * 32}, 4: {1: b"d" * 32}, 5: {}, 6: {}, 7: {}}
+        (first, *_) = await reader.to_judge(run.id, both, -1, 9, judged=True)
+        assert first.usable == {1: b"a" * 32, 2: b"b" * 32}
 
 
 async def test_a_judges_replies_are_found_over_all_runs(kit: StoreKit) -> None:
@@ -114,7 +122,7 @@ async def test_a_judges_replies_are_found_over_all_runs(kit: StoreKit) -> None:
 
 PLANS: dict[str, dict[str, Any]] = {
     "pending": {"run": 1, "after": -1, "n": 100, "since": 1},
-    "to_judge": {"run": 1, "judge": 1, "after": -1, "n": 100, "judged": False, "before": None},
+    "to_judge": {"run": 1, "judges": "[1, 2]", "after": -1, "n": 100, "judged": False, "before": None},
     "score_page": {"run": 1, "judge": 1, "stale": True, "after": 0, "n": 100},
     "scores_stale": {"run": 1, "judge": 1},
     "outcome_page": {"run": 1, "after": 0, "n": 100},
@@ -125,8 +133,8 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 
 
-HARMLESS = ("SCAN (subquery", "SCAN CONSTANT ROW")
-"""Walks over the page itself, which an earlier step has found."""
+HARMLESS = ("SCAN (subquery", "SCAN CONSTANT ROW", "SCAN json_each")
+"""Walks over the page itself, which an earlier step has found, or over a few judges."""
 
 
 @pytest.mark.parametrize("name", PLANS)

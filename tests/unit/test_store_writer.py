@@ -228,7 +228,7 @@ async def test_any_text_is_stored_as_far_as_it_can_be(kit: StoreKit, given: str,
         records.insert(1, kit.reply(run, session, 2, given))
         verdict = kit.verdict(run, 2, None, reply=given)
         assert await writer.write(*records, verdict)
-        rows = await reader.to_judge(run.id, 1, -1, 10)
+        rows = await reader.to_judge(run.id, (1,), -1, 10)
     assert [row.completion.text for row in rows] == ["neighbour", kept, "neighbour"]
     assert store.row(run.id, "row-1").record.verdicts["claude-sonnet-5"].reply == kept
 
