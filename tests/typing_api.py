@@ -27,6 +27,9 @@ from mmbu_async.model import (
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import DryRun
 from mmbu_async.report import ReportData
+from mmbu_async.report.adaptations import Adaptations
+from mmbu_async.report.comparison import Comparison
+from mmbu_async.report.plan import Plan
 from mmbu_async.store import RowRecord
 from mmbu_async.tasks.mmbu_public import MmbuPublic
 
@@ -101,6 +104,10 @@ def look(config: RunConfig) -> None:
     assert_type(api.dry_run(config), DryRun)
     assert_type(api.report("night", store=STORE), ReportData)
     assert_type(api.rows("night", store=STORE), Iterator[RowRecord])
+    assert_type(api.compare(["base", "night"], store=STORE, flips=Path("flips.csv")), Comparison)
+    assert_type(api.compare_pairs(Path("pairs.csv"), store=STORE), Adaptations)
+    assert_type(api.plan("night", store=STORE, difference=0.02), Plan)
+    assert_type(api.plan(rows=5000, accuracy=0.6, disagreement=0.3, power=0.9, alpha=0.01), Plan)
     assert_type(api.rescore("night", store=STORE).changed, tuple[str, ...])
     assert_type(api.export("night", Path("rows.parquet"), store=STORE), int)
     assert_type(api.show("night", "row-1", store=STORE), api.Shown)
