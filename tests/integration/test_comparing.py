@@ -111,7 +111,7 @@ def test_runs_that_cannot_be_compared(two_runs: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=what):
             mmbu("compare", "--pairs", str(pairs), *flags, store=two_runs)
-    with pytest.raises(ConfigError, match="--format pdf: is none of text, markdown, json"):
+    with pytest.raises(ConfigError, match="--format pdf: is none of text, html, markdown, json"):
         mmbu("compare", "seeing", "blind", "--format", "pdf", store=two_runs)
 
 
