@@ -231,6 +231,26 @@ def show(
 
 
 @app.command()
+def view(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN [RUN2 …]", help="Runs to look at; the second stands beside the first."),
+    ],
+    store: StoreOption = DEFAULT_STORE,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any free one.")
+    ] = 0,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Only print the address, open no browser.")
+    ] = False,
+) -> None:
+    """Look through the rows of a run in a browser: images and boxes, prompts, replies, verdicts, flips."""
+    from mmbu_async.cli import viewing
+
+    viewing.view(names, store=store, port=port, show=not no_open, console=screen())
+
+
+@app.command()
 @with_settings()
 def doctor(
     benchmark: BenchmarkName = None,

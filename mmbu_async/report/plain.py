@@ -16,6 +16,7 @@ _UNSAFE = re.compile(
     "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # line separators, embeddings and overrides, isolates
     "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, and tags, which spell hidden text
 )
+_UNSAFE_RUN = re.compile(rf"({_UNSAFE.pattern})\1*")
 _MARKDOWN = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -66,9 +67,10 @@ def csv_cell(text: str) -> str:
 
 
 def pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The text cut behind each unsafe character: what is safe to show, and that character; at the end ''."""
+    """The text cut at its unsafe characters: what is safe to show, and the same character once or more often
+    behind it; at the end ''."""
     at = 0
-    for found in _UNSAFE.finditer(text):
+    for found in _UNSAFE_RUN.finditer(text):
         yield text[at : found.start()], found[0]
         at = found.end()
     yield text[at:], ""

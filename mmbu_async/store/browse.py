@@ -110,6 +110,13 @@ class Browser:
             values = {"keys": codec.dump(keys), "run": self.run.id, "beside": _id(self.beside)}
             return list(map(_listed, connection.execute(query("listed_rows"), values)))
 
+    def key_at(self, wanted: RowFilter, number: int) -> int | None:
+        """Key of the row that so many rows of the filter come before."""
+        with self._reading() as connection:
+            slot = self._chosen(connection, wanted).slot
+            found = connection.execute(query("key_at"), {"slot": slot, "number": number}).fetchone()
+        return None if found is None else int(found[0])
+
     def place(self, wanted: RowFilter, key: int) -> Place:
         with self._reading() as connection:
             slot = self._chosen(connection, wanted).slot

@@ -172,6 +172,9 @@ SELECT
     (SELECT max(key) FROM temp.chosen WHERE slot = :slot AND key < :key),
     (SELECT min(key) FROM temp.chosen WHERE slot = :slot AND key > :key);
 
+-- name: key_at
+SELECT key FROM temp.chosen WHERE slot = :slot ORDER BY key LIMIT 1 OFFSET :number;
+
 -- name: keys_after
 SELECT key FROM temp.chosen WHERE slot = :slot AND key > :key ORDER BY key LIMIT :n;
 
