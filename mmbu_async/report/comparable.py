@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from mmbu_async.errors import ConfigError, DataError
 from mmbu_async.report import words
 from mmbu_async.report.contrast import CLOSED, OPEN
+from mmbu_async.report.plain import short
 from mmbu_async.store import RunRecord, Store
 
 SHOWN_ROWS = 10
 """Ids of differing rows that a refusal names."""
+LONGEST_ID = 60
+"""Characters of an id that are shown."""
 
 
 def check_comparable(store: Store, runs: Sequence[RunRecord]) -> None:
@@ -42,7 +45,7 @@ def _other_benchmark(first: RunRecord, other: RunRecord) -> str:
 
 def _other_content(store: Store, first: RunRecord, other: RunRecord) -> str:
     changed = store.changed_rows(first.dataset.id, other.dataset.id)
-    named = ", ".join(changed[:SHOWN_ROWS])
+    named = ", ".join(short(row, LONGEST_ID) for row in changed[:SHOWN_ROWS])
     if len(changed) > SHOWN_ROWS:
         named += f" and {words.count(len(changed) - SHOWN_ROWS)} more"
     rows = f"{words.counted(len(changed), 'row differs', 'rows differ')} ({named})"

@@ -65,6 +65,14 @@ def test_of_many_rows_the_first_are_named(make_run: MakeRun) -> None:
     assert "row-10 and 2 more)" in refused(store, first, second)
 
 
+def test_ids_that_are_long_or_mean_harm_are_cut_and_shown_as_text(make_run: MakeRun) -> None:
+    store, (first,) = make_runs(make_run, "+")
+    _, second = make_run([{**rows("+")[0], "id": "\x1b[2J" + "x" * 100_000}], name="b")
+    text = refused(store, first, second)
+    assert "\\x1b[2Jxxx" in text
+    assert len(text) < 400
+
+
 def test_the_same_rows_in_another_order(make_run: MakeRun) -> None:
     store, (first,) = make_runs(make_run, "++")
     turned = [{**row, "id": f"row-{1 - number}"} for number, row in enumerate(rows("++"))]
