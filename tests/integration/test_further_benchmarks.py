@@ -87,6 +87,61 @@ def mmmu(folder: Path, *, answers: bool = True) -> None:
         parquet(folder / subject / f"{split}-00000-of-00001.parquet", rows)
 
 
+def mmmu_test(folder: Path) -> None:
+    mmmu(folder, answers=False)
+
+
+def mmmu_pro(folder: Path) -> None:
+    rows = [
+        {
+            "id": f"test_Art_{number}",
+            "question": "What is <image 1>?",
+            "options": str([f"option {place}" for place in range(10)]),
+            "explanation": "",
+            "image_1": struct(CT),
+            **{f"image_{place}": None for place in range(2, 8)},
+            "img_type": "['Paintings']",
+            "answer": "J",
+            "topic_difficulty": "Easy",
+            "subject": "Art",
+        }
+        for number in range(ROWS)
+    ]
+    parquet(folder / "standard (10 options)" / "test-00000-of-00001.parquet", rows)
+
+
+def mmmu_pro_vision(folder: Path) -> None:
+    rows = [
+        {
+            "id": f"test_Art_{number}",
+            "image": struct(CT),
+            "options": str([f"option {place}" for place in range(10)]),
+            "answer": "C",
+            "subject": "Art",
+        }
+        for number in range(ROWS)
+    ]
+    parquet(folder / "vision" / "test-00000-of-00001.parquet", rows)
+
+
+def mmbu_closed(folder: Path) -> None:
+    """One row of each kind of the real split."""
+    rows = [json.loads(line) for line in (MINI / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
+    kinds = (
+        "mini-count-0",
+        "mini-detect-0",
+        "mini-box-0",
+        "mini-class-retina",
+        "mini-seg-1",
+        "mini-class-ihc",
+    )
+    rows = [row for row in rows if row["unique_id"] in kinds]
+    (folder / "images").mkdir()
+    for row in rows:
+        (folder / row["file_name"]).write_bytes((MINI / row["file_name"]).read_bytes())
+    (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
 def images_and_answers(folder: Path) -> None:
     rows = [
         {
@@ -169,7 +224,11 @@ def microvqa(folder: Path) -> None:
 
 LAYOUTS: dict[str, Build] = {
     "pmc-vqa": pmc_vqa,
+    "mmbu-closed": mmbu_closed,
     "mmmu-val": mmmu,
+    "mmmu-test": mmmu_test,
+    "mmmu-pro": mmmu_pro,
+    "mmmu-pro-vision": mmmu_pro_vision,
     "pathvqa": images_and_answers,
     "vqa-rad": images_and_answers,
     "slake": slake,
@@ -201,11 +260,16 @@ def built(folder: Path, build: Build) -> Path:
     return folder
 
 
+def test_every_benchmark_has_its_layout() -> None:
+    assert {*LAYOUTS, "mmbu-public"} == set(tasks.NAMES)
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "anthropic"])
 @pytest.mark.parametrize("benchmark", LAYOUTS)
-async def test_the_whole_way(tmp_path: Path, benchmark: str) -> None:
+async def test_the_whole_way(tmp_path: Path, benchmark: str, endpoint: str) -> None:
     built(tmp_path, LAYOUTS[benchmark])
     async with Simulator(SimulatorConfig()) as simulator:
-        settings = config(simulator, tmp_path, benchmark)
+        settings = config(simulator, tmp_path, benchmark, endpoint)
         dry = api.dry_run(settings)
         assert (dry.rows, dry.problem_count) == (ROWS, 0)
         # Dear enough that the third row does not fit under the cap.
@@ -221,7 +285,9 @@ async def test_the_whole_way(tmp_path: Path, benchmark: str) -> None:
         await simulator.settled()
         assert len(simulator.log) == ROWS, "each row was bought once"
         report = result.report()
-        assert report.rows.scored == ROWS
+        assert (report.rows.scored, report.rows.ungraded) == (
+            (0, ROWS) if benchmark == "mmmu-test" else (ROWS, 0)
+        )
         rescored = api.rescore("r", store=tmp_path / "s.sqlite")
         assert (rescored.rows, rescored.changed) == (ROWS, ())
 
