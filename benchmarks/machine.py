@@ -16,7 +16,7 @@ from typing import Any
 
 from mmbu_async.version import VERSION
 
-PACKAGES = ("aiohttp", "aiosqlite", "numpy", "orjson", "pillow", "pybase64", "uvloop")
+PACKAGES = ("aiohttp", "aiosqlite", "matplotlib", "numpy", "orjson", "pillow", "pybase64", "uvloop")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

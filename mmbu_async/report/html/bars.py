@@ -10,8 +10,8 @@ from mmbu_async.report.html.forest import LABEL, LEAST, LINE, ROWS, WIDTH
 from mmbu_async.report.html.labels import lines, width
 from mmbu_async.report.html.plot import Plot, drawing
 
-LEFT, RIGHT = 178.0, 336.0
-MIDDLE, REACH = 262.0, 66.0
+LEFT, RIGHT = 184.0, 336.0
+MIDDLE, REACH = 264.0, 64.0
 """Of the scale of differences: the place of zero, and of its ends on either side."""
 TOP, FOOT = 8.0, 6.0
 

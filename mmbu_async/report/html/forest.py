@@ -12,10 +12,10 @@ from mmbu_async.report.html.labels import lines
 from mmbu_async.report.html.plot import Plot, drawing
 
 WIDTH = 390.0
-LABEL = 124.0
+LABEL = 128.0
 """Room for names, in pixels; then rows, the scale, value and interval."""
-ROWS = 164.0
-LEFT, RIGHT = 178.0, 266.0
+ROWS = 170.0
+LEFT, RIGHT = 184.0, 268.0
 VALUE = 315.0
 LINE = 14.0
 LEAST = 25.0

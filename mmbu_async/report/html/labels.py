@@ -7,7 +7,7 @@ from unicodedata import combining, east_asian_width
 from mmbu_async.report.html.plot import SIZE
 from mmbu_async.report.plain import line
 
-AVERAGE = 0.54
+AVERAGE = 0.56
 """Width of a letter as a share of the font's size, in the fonts that pages are shown in."""
 WIDE = 1.02
 """The same of a Chinese character."""
