@@ -40,6 +40,7 @@ PRINTED: Mapping[str, Printed] = {
     "report, json": Printed(kind="json", command=("report", "RUN", "--format", "json")),
     "report, leaderboard": Printed(kind="json", command=("report", "RUN", "--format", "leaderboard")),
     "report, card": Printed(kind="markdown", command=("report", "RUN", "--format", "card")),
+    "report, html": Printed(kind="html", command=("report", "RUN", "--format", "html")),
     "status": Printed(kind="text", command=("status",)),
     "status of one": Printed(kind="text", command=("status", "RUN")),
     "plan": Printed(kind="text", command=("plan", "RUN")),
@@ -48,6 +49,7 @@ PRINTED: Mapping[str, Printed] = {
     "compare, markdown": Printed(
         kind="markdown", command=("compare", "RUN", "OTHER", "--format", "markdown")
     ),
+    "compare, html": Printed(kind="html", command=("compare", "RUN", "OTHER", "--format", "html")),
     "compare, json": Printed(kind="json", command=("compare", "RUN", "OTHER", "--format", "json")),
 }
 

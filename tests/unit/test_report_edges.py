@@ -42,7 +42,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]
 def test_every_command_says_how_complete_the_run_is_and_makes_no_figure_up(
     stores: dict[str, Path], name: str
 ) -> None:
-    for form, printed in PRINTED.items():
+    # Pages with figures have tests of their own at each edge.
+    for form, printed in ((form, printed) for form, printed in PRINTED.items() if printed.kind != "html"):
         if form == "plan" and not EDGES[name].scored:
             with pytest.raises(ConfigError, match="has no row with a score, and so no accuracy"):
                 printed.said(RUN, stores[name])

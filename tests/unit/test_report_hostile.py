@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,7 @@ def of_kind(*kinds: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("name", [name for name, form in PRINTED.items() if form.kind in kinds])
 
 
+@cache
 def said(name: str, store: Path) -> str:
     return PRINTED[name].said(RUN, store)
 
@@ -77,6 +80,43 @@ def test_markdown_shows_markup_as_text(store: Path, name: str) -> None:
     assert broken_tables(text) == []
     assert live_markup(text) == []
     assert {token.type for token in parsed(text)} & ALIVE == set()
+
+
+@of_kind("html")
+def test_a_page_has_no_element_that_a_text_brought(store: Path, name: str) -> None:
+    page = said(name, store)
+    found = Elements()
+    found.feed(page)
+    found.close()
+    assert found.names & {"img", "iframe", "object", "embed", "base", "i"} == set()
+    assert [name for name in found.attributes if name.startswith("on")] == []
+    assert [text for text in found.scripts if MARK in text] == []
+    assert [address for address in found.addresses if not address.startswith(("data:", "#"))] == []
+
+
+class Elements(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self.addresses: list[str] = []
+        self.scripts: list[str] = []
+        self._in_script = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src", "xlink:href")]
+        self._in_script = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            self.scripts.append(data)
 
 
 @of_kind("json")
