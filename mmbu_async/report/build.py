@@ -13,14 +13,14 @@ from mmbu_async.report.distributions import Spreads
 from mmbu_async.report.fates import UNTAGGED, Fates
 from mmbu_async.report.groups import Attribute, Counts, Figures, Group, Tally
 from mmbu_async.report.heatmap import FAMILY, Heatmap, Modalities, graded, most_telling
-from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts
+from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts, Saved
 from mmbu_async.report.official import Official
 from mmbu_async.report.plan import resolution
 from mmbu_async.report.provenance import provenance, selection
 from mmbu_async.report.rescoring import rescoring
 from mmbu_async.report.rotations import Rotations
 from mmbu_async.stats import LEVEL, RESAMPLES, Pattern
-from mmbu_async.store import Outcome, RunRecord, RunTotals, SessionRecord, Store
+from mmbu_async.store import Outcome, RunRecord, RunTotals, SessionRecord, SharedVerdicts, Store
 
 INFERRING = frozenset({"run", "resume"})
 """Kinds of session that ask the model under test."""
@@ -68,7 +68,8 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         model_spend=totals.infer,
         judge_spend=totals.judge,
         failed_calls=totals.failures,
-        shared_verdicts=totals.shared_verdicts,
+        shared_verdicts=sum(shared.verdicts for shared in totals.shared),
+        saved=tuple(map(_saved, totals.shared)),
         clock=_clock(totals, replies=census.replies),
         ran=provenance(run, totals.sessions, selected=rows.selected, reported=census.models),
         resamples=RESAMPLES,
@@ -239,6 +240,15 @@ def _notes(
     if sessions and sessions[-1].ended_at is None:
         notes.append(f"a session begun {words.moment(sessions[-1].started_at)} has not ended.")
     return tuple(notes)
+
+
+def _saved(shared: SharedVerdicts) -> Saved:
+    each = shared.usd_each
+    return Saved(
+        judge=shared.judge,
+        verdicts=shared.verdicts,
+        cost_usd=None if each is None else each * shared.verdicts,
+    )
 
 
 def _clock(totals: RunTotals, *, replies: int) -> Clock:

@@ -81,7 +81,8 @@ def time_facts(report: ReportData) -> Facts:
     """Time, and verdicts that were not bought."""
     clock = report.clock
     sessions = words.counted(clock.sessions, "session", "sessions")
-    yield "Verdicts taken from an identical judge prompt", words.count(report.shared_verdicts)
+    found = "; ".join(words.saved(one.verdicts, one.judge, one.cost_usd) for one in report.saved)
+    yield "Taken from identical judge prompts", found or "no verdict"
     yield "Wall time", f"{words.duration(clock.wall_s)} in {sessions}"
     yield "Throughput", words.rate(clock.rows_per_s)
 

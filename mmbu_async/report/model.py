@@ -191,6 +191,16 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """Verdicts of one judge that did not have to be bought."""
+
+    judge: str
+    verdicts: int
+    cost_usd: float | None
+    """At the mean cost of those that were bought of this judge; None: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
     """A model, how it was reached and with which settings."""
 
@@ -270,7 +280,9 @@ class ReportData:
     failed_calls: Mapping[str, int]
     """Calls of the model under test that gave no reply, by kind; retried ones included."""
     shared_verdicts: int
-    """Rows whose verdict was taken from another row's identical judge prompt."""
+    """Verdicts that were taken from the reply to an identical judge prompt, this run's or another's."""
+    saved: tuple[Saved, ...]
+    """Them by judge, with the money that they would have cost."""
     clock: Clock
     ran: Provenance
     convention: str = CONVENTION

@@ -196,8 +196,9 @@ def _spending(report: ReportData) -> Iterator[RenderableType]:
                 f"{words.counted(spend.usage_unreported, f'{label} reply', f'{label} replies')} came without "
                 "token counts."
             )
-    if report.shared_verdicts:
-        yield Text(f"{words.rows(report.shared_verdicts)} took the verdict of an identical judge prompt.")
+    for one in report.saved:
+        said = words.saved(one.verdicts, one.judge, one.cost_usd)
+        yield Text(f"Taken from identical judge prompts: {line(said)}.")
     clock = report.clock
     sessions = words.counted(clock.sessions, "session", "sessions")
     rate = "" if clock.rows_per_s is None else f", {words.rate(clock.rows_per_s)}"

@@ -106,6 +106,12 @@ def cost(spend: CallTotals) -> str:
     return "unknown" if spend.cost_usd == 0 else f"over {money(spend.cost_usd)}"
 
 
+def saved(verdicts: int, judge: str, cost_usd: float | None) -> str:
+    """Verdicts that were not bought, and what that saved."""
+    of_money = "price unknown" if cost_usd is None else f"{money(cost_usd)} saved"
+    return f"{counted(verdicts, 'verdict', 'verdicts')} of {judge}, {of_money}"
+
+
 def duration(seconds: float) -> str:
     if seconds < 9.95:
         return f"{seconds:.1f} s"

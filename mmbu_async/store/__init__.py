@@ -19,6 +19,7 @@ from mmbu_async.store.records import (
     RunRecord,
     RunTotals,
     SessionRecord,
+    SharedVerdicts,
     StoredSample,
     Unpriced,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "ScoreChange",
     "ScoreInput",
     "SessionRecord",
+    "SharedVerdicts",
     "Store",
     "StoredCall",
     "StoredSample",

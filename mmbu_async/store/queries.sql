@@ -309,8 +309,7 @@ FROM (
     LEFT JOIN score ON score.run_id = :run AND score.sample_id = row.sample_id;
 
 -- name: totals
-SELECT judge_id IS NOT NULL AS side,
-    count(*), sum(ok), sum(attempt > 1), sum(kind = 'rate_limit'),
+SELECT judge_id, count(*), sum(ok), sum(attempt > 1), sum(kind = 'rate_limit'),
     coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_tokens), 0),
     coalesce(sum(cached_tokens), 0), coalesce(sum(cache_write_tokens), 0),
     sum(ok = 1 AND coalesce(usage_reported, 0) = 0),
@@ -320,15 +319,23 @@ SELECT judge_id IS NOT NULL AS side,
     sum(cost_usd IS NULL AND coalesce(usage_reported, 0) = 0),
     coalesce(max(iif(usage_reported, input_tokens, 0)), 0),
     min(started_at), max(started_at + total_s)
-FROM call WHERE run_id = :run GROUP BY side;
+FROM call WHERE run_id = :run GROUP BY judge_id;
 
 -- name: failures
 SELECT kind, count(*) FROM call WHERE run_id = :run AND ok = 0 AND judge_id IS NULL
 GROUP BY kind ORDER BY count(*) DESC, kind;
 
 -- name: shared_verdicts
-SELECT count(*) FROM run JOIN verdict ON verdict.run_id = run.id AND verdict.judge_id = run.judge_id
-WHERE run.id = :run AND verdict.shared = 1;
+-- With what a reply to a prompt cost on average that was bought of the same judge, in any run.
+SELECT judge.name, shared.n, (
+    SELECT iif(count(*) = count(cost_usd), sum(cost_usd) / count(DISTINCT prompt_sha), NULL)
+    FROM call INDEXED BY judge_reply
+    WHERE judge_id = shared.judge_id AND ok = 1 AND judge_id IS NOT NULL)
+FROM (
+    SELECT judge_id, count(*) AS n FROM verdict
+    WHERE run_id = :run AND shared = 1 AND correct IS NOT NULL GROUP BY judge_id
+) AS shared JOIN judge ON judge.id = shared.judge_id
+ORDER BY judge.id;
 
 -- ---------------------------------------------------------------- scores
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from mmbu_async.model import Json, Sample
 
@@ -148,6 +148,11 @@ class CallTotals:
     seconds: float = 0.0
     """Time under way, summed over calls."""
 
+    def __add__(self, other: CallTotals) -> CallTotals:
+        return CallTotals(
+            **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpriced:
@@ -163,6 +168,16 @@ class Unpriced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedVerdicts:
+    """Verdicts of a judge that were not bought: the reply to an identical prompt was there."""
+
+    judge: str
+    verdicts: int
+    usd_each: float | None
+    """Mean cost of a verdict that was bought of this judge, in any run of the store; None: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
     """What a run has cost so far, over all sessions."""
 
@@ -172,8 +187,10 @@ class RunTotals:
     unpriced_judge: Unpriced
     failures: Mapping[str, int]
     """Failed calls of the model under test by kind."""
-    shared_verdicts: int
-    """Rows whose verdict of the run's judge was taken from an identical prompt, not bought."""
+    judges: Mapping[int, CallTotals]
+    """The calls to each judge."""
+    shared: tuple[SharedVerdicts, ...]
+    """Of each judge that has any."""
     sessions: tuple[SessionRecord, ...]
     first_call_at: float | None
     last_reply_at: float | None

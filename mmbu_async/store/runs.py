@@ -20,6 +20,7 @@ from mmbu_async.store.records import (
     RunRecord,
     RunTotals,
     SessionRecord,
+    SharedVerdicts,
     Unpriced,
 )
 from mmbu_async.store.sql import query
@@ -168,26 +169,32 @@ def counts(connection: sqlite3.Connection, run_id: int) -> RunCounts:
 
 
 def totals(connection: sqlite3.Connection, run_id: int) -> RunTotals:
-    sides = {False: CallTotals(), True: CallTotals()}
+    made: dict[int | None, CallTotals] = {}
     unpriced = {False: Unpriced(), True: Unpriced()}
     first: list[float] = []
     last: list[float] = []
-    for side, *sums, first_at, last_at in connection.execute(query("totals"), {"run": run_id}):
-        sides[bool(side)] = _call_totals(sums[:-4])
+    for judge_id, *sums, first_at, last_at in connection.execute(query("totals"), {"run": run_id}):
+        made[judge_id] = _call_totals(sums[:-4])
         tokens_in, tokens_out, unseen, most_in = sums[-4:]
-        unpriced[bool(side)] = Unpriced(
-            input_tokens=tokens_in, output_tokens=tokens_out, unseen=unseen, most_input_tokens=most_in
+        before = unpriced[judge_id is not None]
+        unpriced[judge_id is not None] = Unpriced(
+            input_tokens=before.input_tokens + tokens_in,
+            output_tokens=before.output_tokens + tokens_out,
+            unseen=before.unseen + unseen,
+            most_input_tokens=max(before.most_input_tokens, most_in),
         )
         first.append(first_at)
         last.append(last_at)
-    (shared,) = connection.execute(query("shared_verdicts"), {"run": run_id}).fetchone()
+    judges = {judge_id: found for judge_id, found in made.items() if judge_id is not None}
+    shared = connection.execute(query("shared_verdicts"), {"run": run_id})
     return RunTotals(
-        infer=sides[False],
-        judge=sides[True],
+        infer=made.get(None, CallTotals()),
+        judge=sum(judges.values(), CallTotals()),
+        judges=judges,
         unpriced_infer=unpriced[False],
         unpriced_judge=unpriced[True],
         failures=dict(connection.execute(query("failures"), {"run": run_id}).fetchall()),
-        shared_verdicts=shared,
+        shared=tuple(SharedVerdicts(judge=name, verdicts=n, usd_each=usd) for name, n, usd in shared),
         sessions=sessions(connection, run_id),
         first_call_at=min(first, default=None),
         last_reply_at=max(last, default=None),

@@ -14,6 +14,7 @@ from mmbu_async import api
 from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.errors import EndpointDownError, EndpointError
 from mmbu_async.model import Answer, Completion, Status
+from mmbu_async.report import to_markdown
 from mmbu_async.simulator import FaultRule, Simulator, SimulatorConfig
 from mmbu_async.tasks.mmbu_public import MmbuPublic
 
@@ -74,6 +75,31 @@ async def test_one_call_for_all_rows_with_the_same_prompt(tmp_path: Path) -> Non
         assert again.complete
         assert await asked(simulator, "model") == 80
         assert await asked(simulator) == 1
+
+
+async def test_what_was_not_bought_is_told_with_what_it_would_have_cost(tmp_path: Path) -> None:
+    data, store = alike(tmp_path / "data", 40), tmp_path / "s.sqlite"
+    price = {"input_price": 10.0, "output_price": 10.0}
+    async with simulated() as simulator:
+        for name, judge, shared in (("a", price, 39), ("b", price, 40), ("c", {"model": "unpriced"}, 39)):
+            settings = config(simulator, store, data, name=name, model=name, judge=judge)
+            report = (await api.evaluate(settings)).report()
+            (saved,) = report.saved
+            assert saved.verdicts == report.shared_verdicts == shared
+            with sqlite3.connect(store) as connection:
+                (bought,) = connection.execute("SELECT sum(cost_usd) FROM call WHERE judge_id = 1").fetchone()
+            if judge is price:
+                assert saved.cost_usd == pytest.approx(shared * bought)
+            else:
+                assert saved.cost_usd is None
+        assert await asked(simulator) == 2
+    with sqlite3.connect(store) as connection:
+        keys = connection.execute("SELECT prompt_sha FROM call WHERE judge_id IS NOT NULL").fetchall()
+        assert set(connection.execute("SELECT prompt_sha FROM verdict")) == set(keys), "the key is stored"
+    said = to_markdown(api.report("b", store=store))
+    assert "Taken from identical judge prompts: 40 verdicts of claude-sonnet-5, " in said
+    said = to_markdown(api.report("c", store=store))
+    assert "39 verdicts of unpriced, price unknown" in said
 
 
 async def test_asked_again_once_and_then_unjudged(tmp_path: Path) -> None:

@@ -201,7 +201,8 @@ def test_images_and_missing_token_counts_are_mentioned_where_there_are_any(make_
     text = on_terminal(build_report(*make_run(rows)))
     assert "1 row with an image scaled down" in text
     assert "1 model reply came without token counts" in text
-    assert "1 row took the verdict of an identical judge prompt" in text
+    saved = "1 verdict of claude-sonnet-5, $0.0010 saved"
+    assert f"Taken from identical judge prompts: {saved}." in text
 
 
 def test_a_judge_is_shown_under_the_name_of_its_verdicts(make_run: MakeRun) -> None:

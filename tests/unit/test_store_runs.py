@@ -8,7 +8,7 @@ import pytest
 
 from mmbu_async.errors import RunNotFoundError, StoreError
 from mmbu_async.model import Answer, FailureKind, Sample, Score, Status, Usage
-from mmbu_async.store import CallTotals, RunCounts, Store, Unpriced, Writer
+from mmbu_async.store import CallTotals, RunCounts, SharedVerdicts, Store, Unpriced, Writer
 
 if TYPE_CHECKING:
     from tests.conftest import StoreKit
@@ -226,6 +226,7 @@ async def test_totals_sum_every_exchange(kit: StoreKit) -> None:
         seconds=9.0,
     )
     assert (totals.judge.calls, totals.judge.ok, totals.judge.cost_usd) == (2, 1, 0.25)
+    assert totals.judges == {1: totals.judge}
     assert totals.failures == {"rate_limit": 2, "timeout": 1}
     assert (totals.cost_usd, totals.cost_unknown, totals.wall_s) == (0.75, 2, 35.0)
     # A reply with a count and no price, and a time-out whose reply may have been charged for.
@@ -240,3 +241,35 @@ def test_totals_of_a_run_without_calls(kit: StoreKit) -> None:
     totals = store.totals(run.id)
     assert totals.infer == CallTotals()
     assert (totals.first_call_at, totals.failures, totals.cost_usd) == (None, {}, 0.0)
+
+
+async def test_totals_of_each_judge_and_what_it_did_not_have_to_be_paid_for(kit: StoreKit) -> None:
+    store = kit.open()
+    run, session = kit.begin(store)
+    other, second = kit.begin(store, name="other")
+    free = store.judge("free", {"model": "free"}, now=1.0).id
+    async with Writer.open(kit.path) as writer:
+        for key, cost in ((1, 0.25), (2, 0.5), (3, 0.25)):
+            # Of two replies to one prompt the second is part of what the verdict cost.
+            sha = bytes([min(key, 2)]) * 32
+            await writer.write(kit.reply(other, second, key, judge_id=1, prompt_sha=sha, cost=cost))
+        await writer.write(
+            *(kit.verdict(run, key, True, shared=True) for key in (1, 2, 3)),
+            kit.verdict(run, 4, True),
+            kit.verdict(run, 5, None, shared=True),
+            *(kit.verdict(run, key, False, judge_id=free, shared=True) for key in (1, 2)),
+        )
+        assert store.totals(run.id).shared == (
+            SharedVerdicts(judge="claude-sonnet-5", verdicts=3, usd_each=0.5),
+            SharedVerdicts(judge="free", verdicts=2, usd_each=None),
+        )
+        call: dict[str, Any] = {"judge_id": 1, "prompt_sha": b"z" * 32}
+        await writer.write(
+            kit.reply(run, session, 1, cost=None, **call), kit.reply(run, session, 1, judge_id=free, cost=2.0)
+        )
+    totals = store.totals(run.id)
+    assert totals.shared[0].usd_each is None, "one of unknown cost is among those that were bought"
+    assert {judge: found.cost_usd for judge, found in totals.judges.items()} == {1: 0.0, free: 2.0}
+    assert (totals.judge.calls, totals.judge.cost_usd, totals.judge.cost_unknown) == (2, 2.0, 1)
+    assert totals.unpriced_judge == Unpriced(input_tokens=1000, output_tokens=50, most_input_tokens=1000)
+    assert store.totals(other.id).shared == ()
