@@ -32,11 +32,15 @@ def measure(options: Options) -> Findings:
     figures: list[Figure] = []
     details: dict[str, Any] = {}
     for what, command in jobs.items():
-        runs = [_timed([*command, "--store", str(store), "--out", str(page)]) for _ in range(options.repeats)]
+        runs = [
+            timed_command([*command, "--store", str(store), "--out", str(page)])
+            for _ in range(options.repeats)
+        ]
         shown = f"{what}, {rows:,} rows"
         aims = (SECONDS_AIM, MEMORY_AIM_MB) if what == "HTML report" else (None, None)
         figures += [
             Figure(what=shown, value=median(run["seconds"] for run in runs), unit="s", at_most=aims[0]),
+            Figure(what=f"CPU, {shown}", value=median(run["cpu_s"] for run in runs), unit="s"),
             Figure(
                 what=f"peak memory, {shown}",
                 value=median(run["peak_memory_mb"] for run in runs),
@@ -53,28 +57,35 @@ METHOD = (
     "The whole command (`mmbu report RUN --out page.html`) in a process of its own, from its start to its "
     "end: interpreter, imports, reading the store, 1,000 bootstrap resamples of every group of "
     f"{len(VALUES_OF)} attributes ({sum(VALUES_OF.values())} values), figures, page. Memory is the peak "
-    "resident size (VmHWM)."
+    "resident size (VmHWM); CPU is user and system time of all threads."
 )
 
 PROGRAM = """
-import sys
+import resource, sys
 from benchmarks.child import peak_memory_kb
 from mmbu_async.__main__ import main
 try:
     main()
 finally:
-    print(peak_memory_kb(), file=sys.stderr)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(used.ru_utime + used.ru_stime, peak_memory_kb(), file=sys.stderr)
 """
 
 
-def _timed(arguments: list[str]) -> dict[str, float]:
+def timed_command(arguments: list[str]) -> dict[str, float]:
+    """Seconds and peak memory of one `mmbu` command. What it prints is not kept."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     begun = time.perf_counter()
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     seconds = time.perf_counter() - begun
     if done.returncode:
         raise RuntimeError(f"{' '.join(arguments)}: ended with code {done.returncode}: {done.stderr}")
-    return {"seconds": round(seconds, 3), "peak_memory_mb": round(int(done.stderr.split()[-1]) / 1024, 1)}
+    cpu_s, memory_kb = done.stderr.split()[-2:]
+    return {
+        "seconds": round(seconds, 3),
+        "cpu_s": round(float(cpu_s), 3),
+        "peak_memory_mb": round(int(memory_kb) / 1024, 1),
+    }
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import cos, radians, sin
 
 from matplotlib import colormaps
@@ -83,7 +84,15 @@ def _legend(plot: Plot, top: float) -> None:
 
 
 def _colour(share: float) -> str:
-    return to_hex(colormaps["cividis"](share))
+    colours = _colours()
+    return colours[min(int(share * len(colours)), len(colours) - 1)]
+
+
+@cache
+def _colours() -> tuple[str, ...]:
+    """From dark blue to yellow, in an order that is seen without any colour vision too."""
+    found = colormaps["cividis"]
+    return tuple(to_hex(found(number)) for number in range(found.N))
 
 
 def _is_light(colour: str) -> bool:
