@@ -10,6 +10,7 @@ readers are loaded. One that cannot be had is skipped, and the result says so. R
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import subprocess
 import sys
@@ -31,10 +32,7 @@ EACH, SCRAPS = 96, 4_000
 EXAMPLES = 3
 BEGIN, END = "<!-- benchmarks.extraction: begin -->", "<!-- benchmarks.extraction: end -->"
 GOLDS = ("5", "1,234", "3.14", "lung", "", ["-5", "x"], "c")
-PUBLISHED = (
-    REPOSITORY.parent / "shared" / "data" / "mmmu_val_replies.jsonl",
-    REPOSITORY / "tests" / "data" / "mmmu_val_replies_sample.jsonl",
-)
+PUBLISHED = REPOSITORY / "tests" / "data" / "mmmu_val_replies.jsonl.gz"
 
 Task = dict[str, Any]
 
@@ -194,9 +192,10 @@ def by_shape(replies: Iterable[Reply]) -> list[dict[str, Any]]:
 
 def published() -> dict[str, Any]:
     """The official and the sensible reading of published replies to MMMU's validation questions."""
-    file = next(file for file in PUBLISHED if file.is_file())
     models: dict[str, Counter[str]] = {}
-    for row in map(json.loads, file.read_text("utf-8").splitlines()):
+    with gzip.open(PUBLISHED, "rt", encoding="utf-8") as lines:
+        rows = list(map(json.loads, lines))
+    for row in rows:
         count = models.setdefault(row["model"], Counter())
         count["rows"] += 1
         if row["question_type"] == "multiple-choice":
@@ -215,7 +214,7 @@ def published() -> dict[str, Any]:
         count["official right"] += rights[0]
         count["sensible right"] += rights[1]
         count["differ"] += rights[0] is not rights[1]
-    return {"file": file.name, "models": models}
+    return {"file": PUBLISHED.name, "models": models}
 
 
 def page(found: Mapping[str, Any]) -> str:

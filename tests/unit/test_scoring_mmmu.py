@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,7 @@ from mmbu_async.scoring.mmmu_open import (
 
 DATA = Path(__file__).parents[1] / "data"
 CASES = json.loads((DATA / "cases" / "mmmu_functions.json").read_text(encoding="utf-8"))
-SAMPLE = DATA / "mmmu_val_replies_sample.jsonl"
-ALL_REPLIES = Path(__file__).parents[3] / "shared" / "data" / "mmmu_val_replies.jsonl"
-"""All 1,350, kept beside the repository where there is room for them."""
+PUBLISHED = DATA / "mmmu_val_replies.jsonl.gz"
 
 SCANS = ("X-ray", "Magnetic resonance imaging", "Computed tomography", "Ultrasound")
 PIECES = [
@@ -186,17 +185,16 @@ def test_no_options_have_no_letters(case: dict[str, Any]) -> None:
     assert prompt_text("{}|{}", "q", *case["args"]) == "q|"
 
 
-def replies(file: Path) -> Iterator[dict[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
+def replies() -> list[dict[str, Any]]:
+    with gzip.open(PUBLISHED, "rt", encoding="utf-8") as lines:
+        return list(map(json.loads, lines))
 
 
-@pytest.mark.parametrize("file", [SAMPLE, ALL_REPLIES], ids=["sample", "all"])
-def test_published_replies(file: Path) -> None:
-    if not file.is_file():
-        pytest.skip(f"{file.name} with all published replies is not beside the repository")
+def test_published_replies() -> None:
     drawn = 0
-    for row in replies(file):
+    rows = replies()
+    assert len(rows) == 1350
+    for row in rows:
         if row["question_type"] != "multiple-choice":
             candidates = open_candidates(row["response"])
             assert sorted(map(str, candidates)) == sorted(row["parsed"]), row
@@ -210,7 +208,7 @@ def test_published_replies(file: Path) -> None:
         else:
             assert answer.text == row["parsed"], row
             assert choice_is_right(row["answer"], answer.text) is row["correct"], row
-    assert drawn
+    assert drawn == 19
 
 
 @pytest.mark.parametrize(

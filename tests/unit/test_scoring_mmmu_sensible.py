@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from mmbu_async.scoring.mmmu_open import CONCLUSION, NONE, WHOLE_REPLY, open_can
 from mmbu_async.scoring.mmmu_sensible import open_is_right, read_choice, read_open, without_markup
 
 SCANS = ("X-ray", "Magnetic resonance imaging", "Computed tomography", "Ultrasound")
-SAMPLE = Path(__file__).parents[1] / "data" / "mmmu_val_replies_sample.jsonl"
+PUBLISHED = Path(__file__).parents[1] / "data" / "mmmu_val_replies.jsonl.gz"
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -129,7 +130,7 @@ def test_markup() -> None:
 def test_published_replies_to_open_questions_keep_their_score() -> None:
     """They are short: the readings differ on longer ones."""
     changed: list[Any] = []
-    with SAMPLE.open(encoding="utf-8") as lines:
+    with gzip.open(PUBLISHED, "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             if row["question_type"] == "multiple-choice":
                 continue
