@@ -43,11 +43,13 @@ def connect(
     *,
     create: bool = True,
     read_only: bool = False,
+    any_version: bool = False,
     synchronous: Synchronous = "full",
     busy_timeout_s: float = BUSY_TIMEOUT_S,
 ) -> sqlite3.Connection:
-    """A connection to the store at `path`, made or migrated where that is needed and allowed. It is in
-    autocommit mode: `transaction()` joins statements."""
+    """A connection to the store at `path`, made or migrated where that is needed and allowed; `any_version`:
+    as it is, for reading only. It is in autocommit mode: `transaction()` joins statements."""
+    read_only = read_only or any_version
     with named_errors(path):
         _check_place(path, create=create and not read_only)
         mode = "ro" if read_only else "rwc" if create else "rw"
@@ -59,7 +61,10 @@ def connect(
             check_same_thread=False,
         )
         try:
-            _set_up(connection, path, read_only=read_only, synchronous=synchronous, wait_s=busy_timeout_s)
+            if any_version:
+                migrations.version_of(connection, path)
+            else:
+                _set_up(connection, path, read_only=read_only, synchronous=synchronous, wait_s=busy_timeout_s)
         except BaseException:
             connection.close()
             raise

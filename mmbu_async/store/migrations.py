@@ -54,7 +54,26 @@ def m002_score_changes(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[str, Migration] = {step.__name__: step for step in (m001_first, m002_score_changes)}
+def m003_control(connection: sqlite3.Connection) -> None:
+    """What other processes ask of the one that works on a run."""
+    run_script(
+        connection,
+        """
+        CREATE TABLE control (
+            run_id INTEGER PRIMARY KEY REFERENCES run (id),
+            asked INTEGER NOT NULL,
+            asked_at REAL NOT NULL,
+            seen INTEGER NOT NULL,
+            paused INTEGER NOT NULL,
+            limits TEXT NOT NULL
+        );
+        """,
+    )
+
+
+MIGRATIONS: Mapping[str, Migration] = {
+    step.__name__: step for step in (m001_first, m002_score_changes, m003_control)
+}
 """Name -> step, in order. Only ever added to: a name that a store has noted must keep its meaning."""
 
 
@@ -83,23 +102,30 @@ def bring_up_to_date(
             _apply(connection, now, steps)
 
 
-def _is_newest(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
-    """False for an empty file and for an older store."""
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The number of the newest step that the store has; 0 for an empty file. Raises StoreError for a file of
+    another program."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables == 0 and application in (0, APPLICATION_ID):
-        return False
+        return 0
     if application != APPLICATION_ID:
         raise StoreError(
             f"{path}: is an SQLite file of another program, not a store; name another file with --store."
         )
+    return int(version)
+
+
+def _is_newest(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
+    """False for an empty file and for an older store."""
+    version = version_of(connection, path)
     if version > newest:
         raise StoreVersionError(
             f"{path}: was written by a newer version of mmbu-async (store version {version}, this program "
             f"knows {newest}); update with `pip install --upgrade mmbu-async`."
         )
-    return bool(version == newest)
+    return version == newest
 
 
 def _apply(connection: sqlite3.Connection, now: float, steps: Mapping[str, Migration]) -> None:

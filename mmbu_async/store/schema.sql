@@ -179,3 +179,14 @@ CREATE TABLE score_change (
     fn INTEGER NOT NULL,
     PRIMARY KEY (rescore_id, sample_id)
 ) WITHOUT ROWID;
+
+-- What other processes ask of the one that works on a run, which looks here about once a second. What
+-- lasts beyond its session stands in run.config as well.
+CREATE TABLE control (
+    run_id INTEGER PRIMARY KEY REFERENCES run (id),
+    asked INTEGER NOT NULL,                     -- rises with each request
+    asked_at REAL NOT NULL,
+    seen INTEGER NOT NULL,                      -- the newest request that is heeded
+    paused INTEGER NOT NULL,                    -- 1: no call is to be started
+    limits TEXT NOT NULL                        -- JSON: asked for since the session began, by side
+);
