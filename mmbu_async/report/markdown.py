@@ -9,6 +9,7 @@ from mmbu_async.report.groups import SMALL, Group
 from mmbu_async.report.model import ReportData
 from mmbu_async.report.plain import markdown as safe
 from mmbu_async.report.plan import resolution_text
+from mmbu_async.report.replies import fate_table, reply_table
 from mmbu_async.report.sections import sections
 
 SCORE_COLUMNS = ("rows", "right", "open", "accuracy", "95 % CI", "Wilson", "micro-F1", "95 % CI")
@@ -23,6 +24,7 @@ def to_markdown(report: ReportData) -> str:
         *(tables.section_text(section) for section in sections(report)),
         _strata(report),
         _rows(report),
+        _replies(report),
         _spending(report),
         _provenance(report),
     ]
@@ -108,6 +110,12 @@ def _strata(report: ReportData) -> str:
 
 def _rows(report: ReportData) -> str:
     return "## Rows\n\n" + tables.listed(row_facts(report))
+
+
+def _replies(report: ReportData) -> str:
+    parts = [fate_table(report)] if report.fates else []
+    parts += [found] if (found := reply_table(report)) else []
+    return "\n".join(map(tables.section_text, parts))
 
 
 def _spending(report: ReportData) -> str:

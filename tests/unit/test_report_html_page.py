@@ -124,7 +124,7 @@ def test_where_answers_were_lost_adds_up(make_run: MakeRun) -> None:
 
 def test_what_was_not_streamed_or_not_counted_is_said(make_run: MakeRun) -> None:
     page = of([{**RIGHT, "usage": Usage(reported=False)}] * 2, make_run)
-    assert "Not reported by the endpoint: input tokens, output tokens, reasoning tokens." in page.text
+    assert "Not known: input tokens, output tokens, reasoning tokens." in page.text
 
 
 def test_money_is_unknown_where_it_is_and_never_nothing(make_run: MakeRun) -> None:

@@ -14,7 +14,6 @@ from mmbu_async.report.html.compared_strata import (
     attributes,
     families,
     flips,
-    plain_table,
 )
 from mmbu_async.report.html.forest import forest, marks
 from mmbu_async.report.html.markup import (
@@ -23,6 +22,7 @@ from mmbu_async.report.html.markup import (
     facts,
     figure,
     grid,
+    listed,
     number,
     paragraph,
     section,
@@ -68,7 +68,6 @@ def _opening(found: Comparison) -> str:
 
 
 def _runs(found: Comparison) -> str:
-    listed = cells.run_table(found)
     drawn = ""
     if found.common_rows:
         named = [
@@ -93,7 +92,7 @@ def _runs(found: Comparison) -> str:
                 ],
             ),
         )
-    return section("runs", "Runs", grid([drawn]) if drawn else "", plain_table(listed))
+    return section("runs", "Runs", grid([drawn]) if drawn else "", listed(cells.run_table(found)))
 
 
 def _pair(found: Comparison, pair: PairComparison, identity: str) -> str:
@@ -111,7 +110,7 @@ def _pair(found: Comparison, pair: PairComparison, identity: str) -> str:
         element("div", *numbers, class_="numbers"),
         paragraph(_how_to_read(found, pair), class_="note"),
         grid([*families(found, pair, identity), facts(cells.pair_facts(found, pair))]),
-        plain_table(cells.everything("By task family", pair.families)),
+        listed(cells.everything("By task family", pair.families)),
         attributes(found, pair, identity),
         flips(pair, identity),
     )

@@ -14,9 +14,18 @@ from mmbu_async.report.comparison import (
     StratumComparison,
 )
 from mmbu_async.report.html.bars import Change, Outcomes, changes, outcomes
-from mmbu_async.report.html.markup import Cells, details, download, figure, grid, paragraph, slug, table
+from mmbu_async.report.html.markup import (
+    Cells,
+    details,
+    download,
+    figure,
+    grid,
+    listed,
+    paragraph,
+    slug,
+    table,
+)
 from mmbu_async.report.html.scores import MOST_DRAWN, MOST_LISTED
-from mmbu_async.report.sections import Section
 from mmbu_async.stats import Difference
 
 CSV_COLUMNS = (
@@ -125,11 +134,11 @@ def _attribute(found: Comparison, attribute: ComparedAttribute, identity: str) -
     cut = len(kept) < len(attribute.strata)
     note = f"The {words.count(MOST_LISTED)} largest; the CSV has all." if cut else ""
     title = f"Δ accuracy by {words.attribute(attribute.name)}"
-    listed = details(
+    folded = details(
         f"Table of {words.counted(len(kept), 'group', 'groups')}",
-        plain_table(replace(cells.everything(title, kept), note=note)),
+        listed(replace(cells.everything(title, kept), note=note)),
     )
-    return _changes(found, identity, title, attribute.strata, "accuracy", listed)
+    return _changes(found, identity, title, attribute.strata, "accuracy", folded)
 
 
 def flips(pair: PairComparison, identity: str) -> str:
@@ -146,13 +155,8 @@ def flips(pair: PairComparison, identity: str) -> str:
     if len(rows) < flipped:
         note = "mmbu compare … --flips FILE.csv writes every one, with whole answers."
     title = f"Rows that flipped, {words.count(len(rows))} of {words.count(flipped)}, in dataset order"
-    listed = table(title, columns, rows, note=note, numbers=False)
-    return listed + download(f"{identity}-flips", columns, rows)
-
-
-def plain_table(found: Section) -> str:
-    """A table of the other forms as one of the page."""
-    return table(found.title, ("", *found.columns), found.rows, shown=False, note=found.note)
+    shown = table(title, columns, rows, note=note, numbers=False)
+    return shown + download(f"{identity}-flips", columns, rows)
 
 
 def _name(stratum: StratumComparison) -> str:

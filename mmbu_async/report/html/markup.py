@@ -11,6 +11,7 @@ from html import escape
 
 from mmbu_async.report import words
 from mmbu_async.report.plain import csv_cell, line
+from mmbu_async.report.sections import Section
 
 LONGEST = 300
 """Characters of one text on a page; of longer ones the rest is cut, and the whole length said."""
@@ -95,6 +96,11 @@ def table(
     title = element("caption", text(caption), class_=None if shown else "unseen")
     made = f"<table>{title}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
     return scrolling(made, caption) + (paragraph(note, class_="note") if note else "")
+
+
+def listed(found: Section) -> str:
+    """A table that other forms have too."""
+    return table(found.title, ("", *found.columns), found.rows, shown=False, note=found.note)
 
 
 def scrolling(inner: str, label: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from mmbu_async.report import words
@@ -11,24 +11,22 @@ from mmbu_async.report.facts import detection_facts, provenance_facts, row_facts
 from mmbu_async.report.groups import SMALL
 from mmbu_async.report.html.bars import Change, Loss, changes, losses
 from mmbu_async.report.html.forest import forest, marks
-from mmbu_async.report.html.markup import download, facts, figure, grid, section, slug, table
+from mmbu_async.report.html.markup import (
+    download,
+    facts,
+    figure,
+    grid,
+    listed,
+    paragraph,
+    section,
+    slug,
+    table,
+)
 from mmbu_async.report.html.spreads import overlap, spread
 from mmbu_async.report.model import Contrast, ReportData
+from mmbu_async.report.replies import Spread, fate_name, fate_table, reply_table, spreads
 from mmbu_async.report.sections import Section, sections
 from mmbu_async.store.records import CallTotals
-
-FATES = {
-    "tag": "answer tag",
-    "untagged": "untagged: whole reply taken",
-    "guessed": "guessed by rule",
-    "empty": "empty answer",
-    "truncated": "truncated by the token limit",
-    "refused": "refused",
-    "unjudged": "unjudged",
-    "failed": "failed: no reply",
-    "pending": "not asked yet",
-}
-"""What a fate is called where there is room. Other ways to find an answer go by their own name."""
 
 
 def detection(report: ReportData) -> str:
@@ -36,16 +34,16 @@ def detection(report: ReportData) -> str:
     found, iou = report.detection, report.distributions.max_iou
     if found is None:
         return ""
-    listed = facts(detection_facts(found))
+    named = facts(detection_facts(found))
     if iou is None:
-        return section("detection", "Object detection beside accuracy", listed)
+        return section("detection", "Object detection beside accuracy", named)
     caption = (
         "The largest IoU of any offered with any true box, row by row. Filled: right; hatched: wrong. "
         f"Without any overlap: {words.rows(iou.zeros)}."
     )
     spoken = f"Histogram of the largest IoU of {words.rows(iou.n)}, mean {words.share(iou.mean)}."
     drawn = figure("iou", "Largest IoU", overlap("iou", spoken, iou), caption, _bins("max-iou", iou))
-    return section("detection", "Object detection beside accuracy", grid([drawn, listed]))
+    return section("detection", "Object detection beside accuracy", grid([drawn, named]))
 
 
 def further(report: ReportData) -> str:
@@ -58,9 +56,8 @@ def _further(report: ReportData, found: Section) -> str:
     drawn = ""
     if found.key == "contrast" and report.contrast is not None:
         drawn = _contrast(report.contrast)
-    listed = table(found.title, ("", *found.columns), found.rows, shown=False, note=found.note)
     data = download(identity, (found.title, *found.columns), found.rows)
-    return section(identity, found.title, drawn, listed, data)
+    return section(identity, found.title, drawn, listed(found), data)
 
 
 def _contrast(found: Contrast) -> str:
@@ -94,8 +91,14 @@ def lost(report: ReportData) -> str:
     """Each row under the first thing that went wrong with it, and how right the others are."""
     if not report.fates:
         return ""
+    found = fate_table(report)
     return section(
-        "lost", "Where answers were lost", grid([_points(report), _within(report)]), _fates(report)
+        "lost",
+        found.title,
+        grid([_points(report), _within(report)]),
+        listed(found),
+        paragraph("The list counts each oddity apart, so that a row can be in several lines.", class_="note"),
+        facts(row_facts(report), short=True),
     )
 
 
@@ -103,7 +106,7 @@ def _points(report: ReportData) -> str:
     rows = report.overall.n
     bars = [
         Loss(
-            name=_fate(one.name),
+            name=fate_name(one),
             n=one.n,
             wrong=(one.n - one.right - one.open) / rows,
             open=one.open / rows,
@@ -125,7 +128,7 @@ def _points(report: ReportData) -> str:
 
 def _within(report: ReportData) -> str:
     found = [
-        replace(mark, name=_fate(one.name), aside=False)
+        replace(mark, name=fate_name(one), aside=False)
         for mark, one in zip(marks(report.fates), report.fates, strict=True)
     ]
     caption = (
@@ -144,103 +147,32 @@ def _within(report: ReportData) -> str:
     return figure("within", "Accuracy within each kind", drawn, caption, data)
 
 
-def _fates(report: ReportData) -> str:
-    rows = report.overall.n
-    listed = [
-        (
-            _fate(one.name),
-            words.count(one.n) + ("*" if one.small else ""),
-            words.share(one.n / rows),
-            words.count(one.right),
-            words.count(one.open),
-            *words.scores(one)[:2],
-            words.interval(one.wilson),
-            words.share((one.n - one.right - one.open) / rows),
-        )
-        for one in report.fates
-    ]
-    columns = ("rows", "share", "right", "open", "accuracy", "95 % CI", "Wilson", "points lost")
-    note = (
-        "Each row is in one line: the lowest that holds. A truncated reply without an answer tag is counted "
-        "as truncated. The list below counts each of these apart, so that a row can be in several."
-    )
-    return table("Rows by what became of them", ("", *columns), listed, shown=False, note=note) + facts(
-        row_facts(report)
-    )
-
-
-def _fate(name: str | None) -> str:
-    return FATES.get(name or "", name or "(blank)")
-
-
 def replies(report: ReportData) -> str:
     """How time and tokens spread over replies."""
-    found = report.distributions
-    shown: tuple[tuple[str, str, Histogram | None, Callable[[float], str], str], ...] = (
-        ("seconds", "Seconds to the whole reply", found.total_s, _seconds, ""),
-        ("first-token", "Seconds to the first token", found.first_token_s, _seconds, "Streamed replies. "),
-        ("input-tokens", "Input tokens", found.input_tokens, _tokens, ""),
-        ("output-tokens", "Output tokens", found.output_tokens, _tokens, "Reasoning included. "),
-        ("reasoning-tokens", "Reasoning tokens", found.reasoning_tokens, _tokens, ""),
-    )
-    figures, rows = [], []
-    for identity, title, one, write, note in shown:
-        if one is None:
-            continue
-        rows.append((title, *_quantiles(one, write)))
-        # A row of zeros alone is said by the table.
-        if one.bins:
-            figures.append(_spread(identity, title, one, write, note))
-    if not rows:
+    found = reply_table(report)
+    if found is None:
         return ""
-    columns = ("replies", "zeros", "mean", "least", "median", "p90", "p99", "most")
-    notes = [
-        "Of the reply that was kept, earlier attempts not added. Quantiles are read out of bins and off by "
-        "less than 5 %; mean, least and most are exact."
-    ]
-    missing = [title for _, title, one, _, _ in shown if one is None]
-    if missing:
-        notes.append(f"Not reported by the endpoint: {', '.join(missing).lower()}.")
-    return section(
-        "replies",
-        "Time and tokens of a reply",
-        grid(figures),
-        table("Time and tokens of a reply", ("", *columns), rows, shown=False, note=" ".join(notes)),
-    )
+    # A row of zeros alone is said by the table.
+    figures = [_spread(one, one.found) for one in spreads(report) if one.found and one.found.bins]
+    return section("replies", found.title, grid(figures), listed(found))
 
 
-def _spread(identity: str, title: str, found: Histogram, write: Callable[[float], str], note: str) -> str:
+def _spread(one: Spread, found: Histogram) -> str:
     spoken = (
-        f"Histogram of {title.lower()} of {words.counted(found.n, 'reply', 'replies')}: median "
-        f"{write(found.median)}, p90 {write(found.p90)}, p99 {write(found.p99)}."
+        f"Histogram of {one.name.lower()} over {words.counted(found.n, 'reply', 'replies')}: median "
+        f"{one.write(found.median)}, p90 {one.write(found.p90)}, p99 {one.write(found.p99)}."
     )
-    caption = f"{note}Replies by value, on a logarithmic scale."
+    caption = f"{one.note}Replies by value, on a logarithmic scale."
     if found.zeros:
         caption += f" Hatched: {words.count(found.zeros)} with 0."
-    return figure(identity, title, spread(identity, spoken, found, write), caption, _bins(identity, found))
-
-
-def _quantiles(found: Histogram, write: Callable[[float], str]) -> Iterator[str]:
-    yield words.count(found.n)
-    yield words.count(found.zeros)
-    for value in (found.mean, found.least, found.median, found.p90, found.p99, found.most):
-        yield write(value)
+    drawn = spread(one.key, spoken, found, one.write)
+    return figure(one.key, one.name, drawn, caption, _bins(one.key, found))
 
 
 def _bins(name: str, found: Histogram) -> str:
     zeros = [(0.0, 0.0, found.zeros)] if found.zeros else []
     bins = [(one.low, one.high, one.count) for one in found.bins]
     return download(name, ("from", "below", "rows"), [*zeros, *bins])
-
-
-def _seconds(value: float) -> str:
-    if value < 1:
-        return f"{value * 1000:.3g} ms"
-    return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s"
-
-
-def _tokens(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 def cost(report: ReportData) -> str:
