@@ -10,9 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from mmbu_async.config import RunConfig
-from mmbu_async.errors import MmbuError
+from mmbu_async.errors import DataError, MmbuError
 from mmbu_async.images import ImageLimits, prepare
 from mmbu_async.model import Benchmark, ImageRef, PreparedImage
 from mmbu_async.sources import Source, open_data
@@ -93,7 +94,7 @@ class Pictures:
         if reason and self._clock() - failed_at < TRY_AGAIN_S:
             raise MmbuError(reason)
         try:
-            source = self._sources[run] = open_data(config.data, benchmark.data)
+            source = self._sources[run] = _opened(config, benchmark)
         except MmbuError as error:
             self._failed[run] = (self._clock(), str(error))
             raise
@@ -107,3 +108,10 @@ class Pictures:
         while self._bytes > self._kept_bytes:
             _, oldest = self._kept.popitem(last=False)
             self._bytes -= len(oldest.data)
+
+
+def _opened(config: RunConfig, benchmark: Benchmark) -> Source:
+    # A run keeps the absolute path of its folder.
+    if config.data is not None and Path(config.data).is_absolute() and not Path(config.data).exists():
+        raise DataError(f"{config.data}: the run's data were here; put them back to see its images.")
+    return open_data(config.data, benchmark.data)
