@@ -264,6 +264,8 @@ class Answer:
     text: str
     how: str
     """The rung of the ladder that found it, e.g. `tag` or `untagged`."""
+    second: str | None = None
+    """What a second reading makes of the reply, for a benchmark that has one; only the score is stored."""
 
     @property
     def untagged(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from mmbu_async.model import Finish, Status
 from mmbu_async.report import words
+from mmbu_async.report.beside import Measures
 from mmbu_async.report.companions import Companions
 from mmbu_async.report.contrast import contrast
 from mmbu_async.report.distributions import Spreads
@@ -15,6 +16,7 @@ from mmbu_async.report.groups import Attribute, Counts, Figures, Group, Tally
 from mmbu_async.report.heatmap import FAMILY, Heatmap, Modalities, graded, most_telling
 from mmbu_async.report.model import Clock, Detection, ReportData, RowCounts, Saved
 from mmbu_async.report.official import Official
+from mmbu_async.report.panel import panel
 from mmbu_async.report.plan import resolution
 from mmbu_async.report.provenance import provenance, selection
 from mmbu_async.report.rescoring import rescoring
@@ -61,8 +63,10 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         detection=census.boxes.figures(figures) if census.boxes.rows else None,
         circular=census.rotations.circular(figures, complete=complete),
         official=census.official.lines(),
+        measures=census.measures.means(),
         resolution=resolution(rows.scored, rows.right),
         contrast=contrast(store, run, seed=seed) if complete else None,
+        panel=panel(store, run, totals),
         rescoring=rescoring(store, run),
         failure_kinds=dict(census.failures.most_common()),
         model_spend=totals.infer,
@@ -121,6 +125,7 @@ class Census:
         self.boxes = Boxes()
         self.companions = Companions()
         self.rotations = Rotations()
+        self.measures = Measures()
         self.official = Official()
         self.modalities = Modalities()
         self.fates = Fates()
@@ -150,6 +155,7 @@ class Census:
                 if score.detail:
                     self.companions.add(row.family, pattern, score.detail)
                     self.rotations.add(pattern, score.detail)
+                    self.measures.add(score.detail)
             self._untagged += row.how == UNTAGGED
             self._empty += not row.answered
             if pattern is not None and score.detail.get("guess"):

@@ -13,6 +13,7 @@ from mmbu_async.model import Json
 from mmbu_async.report.distributions import Distributions
 from mmbu_async.report.groups import Attribute, Group
 from mmbu_async.report.heatmap import Heatmap
+from mmbu_async.report.panel import Panel
 from mmbu_async.report.plan import Resolution
 from mmbu_async.stats import Estimate, Interval
 from mmbu_async.store.records import CallTotals
@@ -150,6 +151,18 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A measure that a scorer gives beside right and wrong."""
+
+    name: str
+    rows: int
+    """Scored rows that have it."""
+    mean: float
+    interval: Interval | None
+    """Normal, of the mean; None for a single row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRows:
     """Rows that the last re-score changed for one cause."""
 
@@ -269,8 +282,12 @@ class ReportData:
     """Empty where rows have no discipline and subject."""
     resolution: Resolution | None
     """Which difference to another run so many rows show; None where no row has a score."""
+    measures: tuple[Measure, ...]
+    """Overlap of masks, shared words, a second reading; empty where rows are right or wrong and no more."""
     contrast: Contrast | None
     """None unless this run and one in MMBU's other format are complete and share rows."""
+    panel: Panel | None
+    """None unless several judges have given verdicts."""
     rescoring: Rescoring | None
     """None where no re-score has changed anything."""
     failure_kinds: Mapping[str, int]

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mmbu_async.report import words
-from mmbu_async.report.model import Circular, Contrast, OfficialLine, ReportData, Rescoring
+from mmbu_async.report.model import Circular, Contrast, Measure, OfficialLine, ReportData, Rescoring
+from mmbu_async.report.panel import JudgeLine, Panel
+from mmbu_async.stats import Kappa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,12 @@ def sections(report: ReportData) -> Iterator[Section]:
         yield _circular(report.circular)
     if report.official:
         yield _official(report.official)
+    if report.measures:
+        yield _measures(report.measures)
     if report.contrast is not None:
         yield _contrast(report.contrast)
+    if report.panel is not None:
+        yield from judges(report.panel)
     if report.rescoring is not None:
         yield rescored(report.rescoring)
 
@@ -57,6 +63,18 @@ def _circular(found: Circular) -> Section:
             line("their rotations, plain mean", found.rotations, found.rotations_right, *mean),
         ),
         note=" ".join(notes),
+    )
+
+
+def _measures(found: tuple[Measure, ...]) -> Section:
+    return Section(
+        title="Beside right and wrong",
+        columns=("rows", "mean", "95 % CI"),
+        rows=tuple(
+            (one.name, words.count(one.rows), words.share(one.mean), words.interval(one.interval))
+            for one in found
+        ),
+        note="Means over the scored rows that have the measure; the intervals are normal ones.",
     )
 
 
@@ -105,6 +123,67 @@ def _contrast(found: Contrast) -> Section:
         ),
         note=note,
     )
+
+
+def judges(found: Panel) -> Iterator[Section]:
+    """Each judge, and where there are several, how far they agree."""
+    yield Section(
+        title="Judges",
+        columns=("judged", "no verdict", "right", "accuracy", "cost"),
+        rows=tuple(
+            (
+                _judge_name(judge),
+                words.count(judge.judged),
+                words.count(judge.missing),
+                words.count(judge.right),
+                words.span(judge.worst, judge.best)
+                if judge.accuracy is None
+                else words.share(judge.accuracy),
+                words.NONE if judge.spend is None else words.cost(judge.spend),
+            )
+            for judge in found.judges
+        ),
+        note="Accuracy: of the run, were it scored by this judge. The one with * makes its scores.",
+        key="judges",
+    )
+    if found.pairs:
+        rows = [_kappa(f"{pair.first} / {pair.second}", pair.agreement) for pair in found.pairs]
+        if found.fleiss is not None:
+            rows.append(_kappa("all of them (Fleiss)", found.fleiss))
+        yield Section(
+            title="Agreement of judges",
+            columns=("rows", "agree", "kappa", "95 % CI"),
+            rows=tuple(rows),
+            note=_disagreement(found),
+            key="agreement",
+        )
+
+
+def _judge_name(judge: JudgeLine) -> str:
+    name = judge.name if judge.model in ("", judge.name) else f"{judge.name} ({judge.model})"
+    return f"{name} *" if judge.decides else name
+
+
+def _kappa(name: str, found: Kappa) -> tuple[str, ...]:
+    percent = words.NONE if found.percent is None else f"{found.percent:.1f} %"
+    interval = words.NONE
+    if found.low is not None and found.high is not None:
+        interval = f"{words.share(found.low)} to {words.share(found.high)}"
+    return name, words.count(found.n), percent, words.share(found.kappa), interval
+
+
+def _disagreement(found: Panel) -> str:
+    alpha = (
+        "Krippendorff's alpha does not exist, since all verdicts are alike"
+        if found.alpha is None
+        else f"Krippendorff's alpha {words.share(found.alpha)}"
+    )
+    text = f"{alpha}; {words.rows(found.compared)} with verdicts of two judges at least."
+    if not found.disagreeing:
+        return f"{text} They disagree on none."
+    more = found.disagreeing - len(found.disagreeing_rows)
+    named = ", ".join(found.disagreeing_rows) + (f" and {words.count(more)} more" if more else "")
+    return f"{text} They disagree on {words.rows(found.disagreeing)}: {named}."
 
 
 def rescored(found: Rescoring) -> Section:

@@ -21,7 +21,7 @@ from mmbu_async.stats.bootstrap import (
 from mmbu_async.stats.clusters import ClusterSums, cluster_headline
 from mmbu_async.stats.corrections import benjamini_hochberg, holm
 from mmbu_async.stats.f1 import micro_f1, micro_f1_each
-from mmbu_async.stats.intervals import Interval, wilson
+from mmbu_async.stats.intervals import Interval, mean_interval, wilson
 from mmbu_async.stats.mcnemar import mcnemar
 from mmbu_async.stats.paired import Difference, Paired, cluster_paired, paired, paired_f1
 from mmbu_async.stats.power import detectable_difference, independent_disagreement, rows_needed
@@ -52,6 +52,7 @@ __all__ = [
     "krippendorff_alpha",
     "least_squares",
     "mcnemar",
+    "mean_interval",
     "micro_f1",
     "micro_f1_each",
     "paired",

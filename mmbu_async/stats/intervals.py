@@ -1,4 +1,5 @@
-"""Closed-form intervals: what stands beside the bootstrap where n is small or every row is alike."""
+"""Closed-form intervals: what stands beside the bootstrap where n is small or every row is alike, and where
+values are no counts, so that resampling them would have to keep them all."""
 
 from __future__ import annotations
 
@@ -32,3 +33,14 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval | None:
     low = 0.0 if successes == 0 else (successes + z * z / 2 - spread) / (n + z * z)
     high = 1.0 if successes == n else (successes + z * z / 2 + spread) / (n + z * z)
     return Interval(low=low, high=high)
+
+
+def mean_interval(n: int, total: float, squares: float, *, level: float = 0.95) -> Interval | None:
+    """Normal interval of the mean of values from 0 to 1, of which there are the sum and the sum of squares;
+    None for fewer than two values, whose spread is not known."""
+    if n < 2:
+        return None
+    mean = total / n
+    variance = max(0.0, (squares - n * mean * mean) / (n - 1))
+    spread = NormalDist().inv_cdf(0.5 + level / 2) * math.sqrt(variance / n)
+    return Interval(low=max(0.0, mean - spread), high=min(1.0, mean + spread))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mmbu_async.errors import RowError
 from mmbu_async.model import (
@@ -26,6 +27,7 @@ from mmbu_async.model import (
     ScoreItem,
     Status,
 )
+from mmbu_async.scoring import mmmu_sensible
 from mmbu_async.scoring.letters import letters
 from mmbu_async.scoring.mmmu import DRAWN, choice_is_right, open_is_right, prompt_text, read_choice
 from mmbu_async.scoring.mmmu_open import read_candidates, read_open
@@ -126,9 +128,11 @@ class Mmmu:
         return self._prompts
 
     def read(self, sample: Sample, completion: Completion) -> Answer:
+        """By the official rules; the second reading, which loses fewer answers, goes along."""
         if sample.route == CHOICE:
-            return read_choice(completion.text, sample.options, row_id=sample.id)
-        return read_open(completion.text)
+            answer = read_choice(completion.text, sample.options, row_id=sample.id)
+            return replace(answer, second=mmmu_sensible.read_choice(completion.text, sample.options).text)
+        return replace(read_open(completion.text), second=mmmu_sensible.read_open(completion.text).text)
 
     def judge_item(self, sample: Sample, answer: Answer) -> JudgeItem | None:
         return None
@@ -157,18 +161,22 @@ class Mmmu:
             detail = choice_detail(sample, guess=answer.how == DRAWN)
             if not sample.answer:
                 return Score(status=Status.UNGRADED, detail=detail)
-            right = choice_is_right(_gold(sample.answer), answer.text)
+            gold = _gold(sample.answer)
+            right = choice_is_right(gold, answer.text)
+            detail |= _second(answer, right=choice_is_right(gold, answer.second or ""))
             return score_letter("right", "right" if right else answer.text, detail)
         if not sample.answer:
             return Score(status=Status.UNGRADED)
+        gold = _gold(sample.answer)
         candidates = read_candidates(answer.text)
-        right = open_is_right(_gold(sample.answer), candidates)
+        right = open_is_right(gold, candidates)
         return Score(
             status=Status.SCORED,
             correct=right,
             tp=int(right),
             fp=int(bool(candidates) and not right),
             fn=int(not right),
+            detail=_second(answer, right=mmmu_sensible.open_is_right(gold, answer.second or "")),
         )
 
     def _check(self, sample: Sample, raw: RawRow) -> None:
@@ -186,6 +194,11 @@ class Mmmu:
             raise RowError(sample.id, "is multiple-choice by its 'question_type', but has no options")
         if sample.route == CHOICE:
             _check_choice(sample)
+
+
+def _second(answer: Answer, *, right: bool) -> dict[str, Json]:
+    """The second, sensible score beside the official one."""
+    return {"second_answer": answer.second, "second_right": right} if answer.second is not None else {}
 
 
 def _check_choice(sample: Sample) -> None:

@@ -19,6 +19,7 @@ from mmbu_async.errors import BudgetReachedError
 from mmbu_async.model import Status
 from mmbu_async.report import ReportData, print_report, to_json, to_markdown
 from mmbu_async.simulator import Simulator, SimulatorConfig
+from tests.integration.test_further_benchmarks import LAYOUTS
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
 ROWS, FIGURES = 12, 4
@@ -163,3 +164,17 @@ async def test_figures_and_rotations_of_pmc_vqa(tmp_path: Path) -> None:
 
 def _asks(row_id: str, number: int) -> bool:
     return row_id.partition("@")[0] == str(number)
+
+
+async def test_a_second_reading_stands_beside_mmmus_official_score(tmp_path: Path) -> None:
+    """The simulator answers in tags, which the official rules do not know and the second reading does."""
+    (tmp_path / "data").mkdir()
+    LAYOUTS["mmmu-val"](tmp_path / "data")
+    async with Simulator(SimulatorConfig()) as simulator:
+        settings = config(simulator, tmp_path, "mmmu-val", "r", data=str(tmp_path / "data"))
+        result = await api.evaluate(settings)
+    scores = [row.score for row in result if row.score is not None]
+    assert {score.detail["second_answer"] for score in scores} != {""}
+    (measure,) = result.report().measures
+    assert (measure.name, measure.rows) == ("accuracy by the second reading", len(scores))
+    assert measure.mean == sum(score.detail["second_right"] for score in scores) / len(scores)

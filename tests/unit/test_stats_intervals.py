@@ -1,9 +1,12 @@
+import math
+import statistics
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mmbu_async.stats import wilson
+from mmbu_async.stats import Interval, mean_interval, wilson
 
 
 def test_wilson_equals_a_published_worked_example() -> None:
@@ -51,3 +54,19 @@ def test_wilson_equals_scipy(n: int, share: float, level: float) -> None:
     assert found.low == pytest.approx(expected.low, abs=1e-12)
     assert found.high == pytest.approx(expected.high, abs=1e-12)
     assert 0 <= found.low <= successes / n <= found.high <= 1
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
+def test_a_mean_has_the_interval_of_its_standard_error(values: list[float]) -> None:
+    found = mean_interval(len(values), math.fsum(values), math.fsum(value * value for value in values))
+    assert found is not None
+    mean = statistics.fmean(values)
+    spread = 1.959964 * statistics.stdev(values) / math.sqrt(len(values))
+    assert found.low == pytest.approx(max(0.0, mean - spread), abs=1e-6)
+    assert found.high == pytest.approx(min(1.0, mean + spread), abs=1e-6)
+
+
+def test_one_value_has_no_interval() -> None:
+    assert mean_interval(1, 0.5, 0.25) is None
+    assert mean_interval(0, 0.0, 0.0) is None
+    assert mean_interval(2, 2.0, 2.0) == Interval(low=1.0, high=1.0)
