@@ -133,7 +133,15 @@ def _compare_pairs(pairs: Path, store: Path, *, form: str | None, out: Path | No
     from mmbu_async.report.json import to_json
 
     found = api.compare_pairs(pairs, store=store)
+
+    def html() -> str:
+        # matplotlib takes half a second to import, which no other form should pay.
+        from mmbu_async.report.html import adaptations_to_html
+
+        return adaptations_to_html(found)
+
     forms: dict[str, Callable[[], str]] = {
+        "html": html,
         "markdown": partial(adaptations_to_markdown, found),
         "json": partial(to_json, found),
     }

@@ -27,7 +27,7 @@ def adaptations_to_markdown(found: Adaptations) -> str:
         f"# {safe(found.benchmark)} · {words.counted(len(found.pairs), 'adapted model', 'adapted models')}\n"
     )
     fingerprint = f"- Fingerprint of the dataset: {safe(found.fingerprint)}\n"
-    table = markdown_tables.section_text(_wide(found))
+    table = markdown_tables.section_text(wide_table(found))
     return f"{head}\n{notes}{fingerprint}\n{table}\nFit: {safe(found.fit_text)}\n\n{safe(found.convention)}\n"
 
 
@@ -61,7 +61,8 @@ def _narrow(found: Adaptations) -> Section:
     )
 
 
-def _wide(found: Adaptations) -> Section:
+def wide_table(found: Adaptations) -> Section:
+    """All that is known of each pair."""
     return Section(
         title="Adapted from base",
         columns=(

@@ -23,6 +23,7 @@ from mmbu_async.report.html.markup import (
     figure,
     grid,
     listed,
+    meaning,
     number,
     paragraph,
     section,
@@ -63,8 +64,7 @@ def _opening(found: Comparison) -> str:
         "resamples. They say how far the choice of rows moves a difference, not how it moves from run to run "
         "of one model."
     )
-    meaning = "".join(paragraph(one) + "\n" for one in (found.convention, found.correction, intervals))
-    return f'{verdicts}<h2 class="quiet">What the numbers mean</h2>\n<div class="meaning">\n{meaning}</div>\n'
+    return verdicts + meaning((found.convention, found.correction, intervals))
 
 
 def _runs(found: Comparison) -> str:

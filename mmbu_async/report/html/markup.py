@@ -59,6 +59,12 @@ def number(name: str, value: str, below: str) -> str:
     return element("p", *inner)
 
 
+def meaning(sentences: Iterable[str]) -> str:
+    """What a reader must know to read the numbers."""
+    inner = "".join(paragraph(sentence) + "\n" for sentence in sentences)
+    return f'<h2 class="quiet">What the numbers mean</h2>\n<div class="meaning">\n{inner}</div>\n'
+
+
 def section(identity: str, title: str, *parts: str) -> str:
     """A part of the page with a heading, that links can lead to."""
     heading = element("h2", text(title), id=f"{identity}-title")

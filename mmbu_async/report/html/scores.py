@@ -17,6 +17,7 @@ from mmbu_async.report.html.markup import (
     element,
     figure,
     grid,
+    meaning,
     number,
     paragraph,
     section,
@@ -50,11 +51,7 @@ def headline(report: ReportData) -> str:
     ]
     if overall.chance is not None:
         numbers.append(number("Random", words.share(overall.chance), "picking options at random"))
-    meaning = "".join(paragraph(sentence) + "\n" for sentence in _meaning(report))
-    return (
-        f"{element('div', *numbers, class_='numbers')}\n"
-        f'<h2 class="quiet">What the numbers mean</h2>\n<div class="meaning">\n{meaning}</div>\n'
-    )
+    return f"{element('div', *numbers, class_='numbers')}\n{meaning(_meaning(report))}"
 
 
 def notes(report: ReportData) -> str:
