@@ -164,6 +164,11 @@ class AdaptiveConcurrency:
         self._turn = asyncio.Lock()
         self._room: asyncio.Future[None] | None = None
 
+    @property
+    def paused_until(self) -> float:
+        """On the clock; in the past where there is no pause."""
+        return self._paused_until
+
     async def acquire(self) -> Slot:
         """Wait until one more call may begin. Cancelled while it waits, it has taken nothing."""
         async with self._turn:

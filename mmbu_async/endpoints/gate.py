@@ -63,6 +63,11 @@ class Gate:
         return len(self._line)
 
     @property
+    def pause_left(self) -> float:
+        """Seconds until calls are started again; 0 where none are held back by a pause."""
+        return max(0.0, self.concurrency.paused_until - self._clock())
+
+    @property
     def closing(self) -> bool:
         return self._closing.is_set()
 

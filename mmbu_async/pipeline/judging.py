@@ -8,6 +8,7 @@ waited for; only what is left is asked.
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from mmbu_async.endpoints.client import EndpointClient
 from mmbu_async.endpoints.gate import Draining
 from mmbu_async.endpoints.tokens import Estimator, text_tokens
 from mmbu_async.errors import EndpointDownError, EndpointError
-from mmbu_async.model import FATAL_KINDS, Attempt, Completion, Failure, Prompt, Verdict
+from mmbu_async.model import FATAL_KINDS, Attempt, Completion, Failure, Finish, Prompt, Verdict
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.explain import explain
 from mmbu_async.pipeline.monitor import Monitor
@@ -142,17 +143,21 @@ class JudgeStage:
                     self._settle(task.prompt_sha, verdict, attempt.outcome.text)
                 await stored
 
-        for _ in range(ASKS):
-            try:
+        here = f"{task.row_id} at judge {self.label}"
+        self.monitor.under_way[here] = time.monotonic()
+        try:
+            for _ in range(ASKS):
                 last = await self.client.call(body, self.estimator.expect(raw_input), keep)
-            except Draining:
-                return None
-            if isinstance(last, Failure):
-                break
-            self.estimator.learn(raw_input, last)
-            if verdict is not None:
-                self._barren = 0
-                return verdict
+                if isinstance(last, Failure):
+                    break
+                self.estimator.learn(raw_input, last)
+                if verdict is not None:
+                    self._barren = 0
+                    return verdict
+        except Draining:
+            return None
+        finally:
+            del self.monitor.under_way[here]
         self._give_up(task, last)
         return None
 
@@ -204,7 +209,7 @@ class JudgeStage:
 
     def _give_up(self, task: JudgeTask, last: Completion | Failure | None) -> None:
         """No usable verdict: the rows are unjudged, which is not wrong."""
-        words = last.message if isinstance(last, Failure) else "no verdict in the judge's reply"
+        words = _why(last)
         reply = last.text if isinstance(last, Completion) else ""
         for waiting in self._asking.pop(task.prompt_sha, ()):
             self._write(waiting, None, reply, shared=waiting is not task)
@@ -220,3 +225,16 @@ class JudgeStage:
                     f"{self._barren} rows in a row ({words}); stopped, everything so far is kept."
                 )
             )
+
+
+def _why(last: Completion | Failure | None) -> str:
+    """Why there is no verdict: a limit that was spent on thinking can be raised, a refusal can not."""
+    match last:
+        case Failure():
+            return last.message
+        case Completion(finish=Finish.LENGTH):
+            return "the token limit ended the judge's reply before its verdict; raise --judge-max-tokens"
+        case Completion(finish=Finish.REFUSAL):
+            return "the judge refused to answer"
+        case _:
+            return "no verdict in the judge's reply"

@@ -38,7 +38,8 @@ class Monitor:
     price_known: bool = True
     started: float = field(default_factory=time.monotonic)
     under_way: dict[str, float] = field(default_factory=dict)
-    """Row id -> when its work began, for what the tail of a run waits for."""
+    """Row id, with the judge's name where a judge is at work on it -> when that began: what the tail of a
+    run waits for."""
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def attempt(self, attempt: Attempt, *, final: bool) -> None:

@@ -23,6 +23,9 @@ LINE_EVERY_S = 15.0
 TAIL_HINT_S = 30.0
 """A row under way for longer than this is named: it is what the end of a run waits for."""
 
+PAUSE_HINT_S = 5.0
+"""A pause of an endpoint that lasts longer than this is told."""
+
 NAME_WIDTH = 40
 """Columns for the run's name, before the bar and the number of rows."""
 
@@ -73,7 +76,7 @@ async def _refresh(live: Live, panel: Callable[[], Group]) -> None:
 def summary(monitor: Monitor, stages: Stages, now: float) -> str:
     """The state in one line."""
     parts = (_rows(monitor), _speed(monitor, now), *_calls(monitor, stages), _money(monitor))
-    return " | ".join(parts)
+    return " | ".join((*parts, *_waits(monitor, stages, now)))
 
 
 def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
@@ -84,8 +87,7 @@ def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
     speed = "; ".join((_speed(monitor, now), *_losses(monitor)))
     calls = [Text(line, no_wrap=True, overflow="ellipsis") for line in _calls(monitor, stages)]
     body = [Text(speed), *calls, Text(_money(monitor))]
-    if hint := _tail(monitor, now):
-        body.append(Text(hint, style="yellow"))
+    body += [Text(hint, style="yellow") for hint in _waits(monitor, stages, now)]
     return Group(head, *body)
 
 
@@ -137,11 +139,19 @@ def _money(monitor: Monitor) -> str:
     return f"{tokens}; cost unknown" + (f" beyond ${monitor.spent:,.2f}" if monitor.spent else "")
 
 
-def _tail(monitor: Monitor, now: float) -> str:
+def _waits(monitor: Monitor, stages: Stages, now: float) -> list[str]:
+    """What a run waits for that does not seem to move."""
+    clients = [("model", stages.infer.client)]
+    clients += [(f"judge {stage.label}", stage.client) for stage in stages.panel.stages]
+    hints = [
+        f"{who}: no call for another {duration(left)}, as it asked or after many failures"
+        for who, client in clients
+        if (left := client.gate.pause_left) >= PAUSE_HINT_S
+    ]
     slowest = monitor.slowest(now)
-    if slowest is None or slowest[1] < TAIL_HINT_S:
-        return ""
-    return f"longest under way: row {slowest[0]}, {duration(slowest[1])}"
+    if slowest is not None and slowest[1] >= TAIL_HINT_S:
+        hints.append(f"longest under way: row {slowest[0]}, {duration(slowest[1])}")
+    return hints
 
 
 def duration(seconds: float) -> str:
