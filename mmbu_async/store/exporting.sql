@@ -1,15 +1,28 @@
 -- Named statements for the long form of a run; sql.py cuts the file at the lines that begin with `-- name:`.
 
--- name: long_strata
--- Each combination of strata among the selected rows, once.
-SELECT DISTINCT strata FROM selection JOIN sample ON sample.id = selection.sample_id
-WHERE selection.run_id = :run;
+-- name: attributes
+-- Names in the strata of the selected rows.
+SELECT DISTINCT key
+FROM selection JOIN sample ON sample.id = selection.sample_id, json_each(sample.strata)
+WHERE selection.run_id = :of AND NOT instr(strata, '\u0000');
+
+-- name: attributes_with_nul
+SELECT strata FROM selection JOIN sample ON sample.id = selection.sample_id
+WHERE selection.run_id = :of AND instr(strata, '\u0000');
+
+-- name: columns
+-- Names in the fields of a dataset's rows.
+SELECT DISTINCT key FROM sample, json_each(sample.fields)
+WHERE dataset_id = :of AND NOT instr(fields, '\u0000');
+
+-- name: columns_with_nul
+SELECT fields FROM sample WHERE dataset_id = :of AND instr(fields, '\u0000');
 
 -- name: long_page
 -- Each selected row with its score, and neither reply nor answer.
 SELECT selection.sample_id, position, row_id, family, strata,
     score.status, score.correct, score.tp, score.fp, score.fn, score.verdict IS NOT NULL,
-    json_extract(score.detail, '$.cluster'), call.sample_id IS NOT NULL,
+    CASE WHEN instr(score.detail, '"cluster"') THEN score.detail END, call.sample_id IS NOT NULL,
     call.sample_id IS NULL AND EXISTS (
         SELECT 1 FROM call AS given_up
         WHERE given_up.run_id = :run AND given_up.sample_id = selection.sample_id

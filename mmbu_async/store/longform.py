@@ -50,18 +50,8 @@ def long_rows(connection: sqlite3.Connection, run_id: int) -> Iterator[LongRow]:
         after = page[-1][0]
 
 
-def attributes(connection: sqlite3.Connection, run_id: int) -> list[str]:
-    """The attributes that any selected row names, in the order of the alphabet."""
-    found = {
-        name
-        for (text,) in connection.execute(query("long_strata"), {"run": run_id})
-        for name in codec.load(text)
-    }
-    return sorted(found)
-
-
 def _row_from(values: tuple[Any, ...], known: dict[str, Strata]) -> LongRow:
-    key, position, row_id, family, text, status, correct, tp, fp, fn, judged, cluster, replied, given_up = (
+    key, position, row_id, family, text, status, correct, tp, fp, fn, judged, detail, replied, given_up = (
         values
     )
     strata = known.get(text)
@@ -87,5 +77,10 @@ def _row_from(values: tuple[Any, ...], known: dict[str, Strata]) -> LongRow:
         fp or 0,
         fn or 0,
         bool(judged),
-        None if cluster is None else str(cluster),
+        _cluster(detail),
     )
+
+
+def _cluster(detail: str | None) -> str | None:
+    found = None if detail is None else codec.load(detail).get("cluster")
+    return None if found is None else str(found)

@@ -435,9 +435,6 @@ UPDATE run SET scored_at = :now, scored_version = :version WHERE id = :run;
 -- ---------------------------------------------------------------- rows for reports
 -- Three reads a page, over the same span of keys: the rows, their calls, their verdicts.
 
--- name: columns
-SELECT DISTINCT key FROM sample, json_each(sample.fields) WHERE dataset_id = :dataset ORDER BY key;
-
 -- name: outcome_page
 SELECT selection.sample_id, family, strata, call.kind, call.model, call.image_scale,
     call.total_s, call.first_token_s, iif(call.usage_reported, call.input_tokens, NULL),

@@ -21,6 +21,7 @@ from mmbu_async.store import (
     datasets,
     lease,
     longform,
+    names,
     outcomes,
     results,
     rows,
@@ -320,8 +321,7 @@ class Store:
     def columns(self, dataset_id: int) -> list[str]:
         """The names that the dataset's rows give to their columns, any row's."""
         with self._named():
-            found = self._connection.execute(query("columns"), {"dataset": dataset_id})
-            return [name for (name,) in found]
+            return names.columns(self._connection, dataset_id)
 
     def outcomes(self, run_id: int) -> Iterator[Outcome]:
         """How each selected row came out, in order of position, streamed; some ten times faster than
@@ -354,7 +354,7 @@ class Store:
     def attributes(self, run_id: int) -> list[str]:
         """The attributes that the strata of any selected row name."""
         with self._named():
-            return longform.attributes(self._connection, run_id)
+            return names.attributes(self._connection, run_id)
 
     def row(self, run_id: int, row_id: str) -> RowDetail:
         """One row with every exchange about it. Raises DataError where the run has no such row."""

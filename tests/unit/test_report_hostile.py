@@ -157,6 +157,8 @@ def test_a_spreadsheet_runs_nothing_of_a_csv(store: Path, tmp_path: Path) -> Non
     rows = WRITTEN["csv"].rows(RUN, store, tmp_path)
     cells_are_harmless(rows)
     assert [row["row_id"] for row in rows] == [csv_cell(clean(row["id"])) for row in hostile_rows()]
+    columns = {csv_cell(f"data.{clean(name)}") for row in hostile_rows() for name in row["fields"]}
+    assert columns <= set(rows[0])
     assert csv_cell(LONG) in {row["reply"] for row in rows}
 
 
@@ -171,6 +173,8 @@ def test_the_long_form_holds_the_texts_as_they_are(store: Path, tmp_path: Path) 
     assert {row["run"] for row in rows} == {clean(RUN)}
     whole = [row for row in rows if row["attribute"] == "(all)"]
     assert [row["row_id"] for row in whole] == [clean(row["id"]) for row in hostile_rows()]
+    attributes = {clean(name) for row in hostile_rows() for name in row["strata"]}
+    assert {row["attribute"] for row in rows} == {"(all)"} | attributes
     topics = {row["value"] for row in rows if row["attribute"] == "task"}
     assert topics == {"plain", *map(clean, TEXTS.values()), clean(EVERYTHING)}
 
