@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -9,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from mmbu_async import api
-from mmbu_async.errors import EndpointError
+from mmbu_async.errors import EndpointDownError, EndpointError
 from mmbu_async.images import ImageLimits, prepare
 from mmbu_async.model import FailureKind, PreparedImage, Status
+from mmbu_async.pipeline.progress import lines
 from mmbu_async.simulator import Latency
 from mmbu_async.tasks.mmbu_public import MmbuPublic
 from tests.whole_run import (
@@ -115,9 +118,9 @@ async def test_images_are_read_as_they_are_needed(
 ) -> None:
     """What is held is bounded by the queues and the calls under way, not by the dataset."""
     rows = 400
-    lines = (data / "metadata.jsonl").read_text().splitlines()
+    table = (data / "metadata.jsonl").read_text().splitlines()
     many = [
-        lines[0].replace('"row-0"', f'"row-{n}"').replace("number 0?", f"number {n}?") for n in range(rows)
+        table[0].replace('"row-0"', f'"row-{n}"').replace("number 0?", f"number {n}?") for n in range(rows)
     ]
     (data / "metadata.jsonl").write_text("\n".join(many))
     prepared: list[int] = []
@@ -165,3 +168,41 @@ async def test_boxes_are_compared_in_the_coordinates_of_the_original(tmp_path: P
         kept += bool(before.score.correct and after.score.correct)
     # Smaller pictures are harder to see; boxes in the wrong coordinates would never fit.
     assert kept >= len(right) / 2
+
+
+@pytest.mark.parametrize("role", ["model", "judge"])
+async def test_the_log_says_what_the_tail_waits_for(
+    data: Path, store: Path, role: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a terminal too: a night's progress is read in its log."""
+    monkeypatch.setattr("mmbu_async.pipeline.progress.TAIL_HINT_S", 0.5)
+    caplog.set_level(logging.INFO, logger="mmbu_async.progress")
+    async with simulated(f"timeout@{role}=text:number 7?") as simulator:
+        patience = {"idle_timeout": 1.5, "max_attempts": 1}
+        changes = {"judge": patience} if role == "judge" else patience
+        await api.evaluate(config(simulator, store, data, limit=10, **changes), watch=lines(0.2))
+    waits_for = "row-7" if role == "model" else "row-7 at judge claude-sonnet-5"
+    assert "9/10 rows | " in caplog.text
+    assert f"longest under way: row {waits_for}, 1 s" in caplog.text
+
+
+@ENDPOINTS
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (
+            "thinking_spent",
+            "token limit ended the judge's reply before its verdict; raise --judge-max-tokens",
+        ),
+        ("refusal", "the judge refused to answer"),
+        ("no_verdict", "no verdict in the judge's reply"),
+    ],
+)
+async def test_a_judge_that_thinks_for_too_long_is_told_from_one_that_refuses(
+    data: Path, store: Path, endpoint: str, fault: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with simulated(f"{fault}@judge=1.0") as simulator:
+        with pytest.raises(EndpointDownError, match=re.escape(words)):
+            await api.evaluate(config(simulator, store, data, endpoint))
+    assert f"unjudged: {words}" in caplog.text.replace("unjudged: the token", "unjudged: token")
+    assert not stored(store, "SELECT 1 FROM score WHERE correct = 0"), "unjudged is not wrong"
