@@ -136,9 +136,7 @@ def judges(found: Panel) -> Iterator[Section]:
                 words.count(judge.judged),
                 words.count(judge.missing),
                 words.count(judge.right),
-                words.span(judge.worst, judge.best)
-                if judge.accuracy is None
-                else words.share(judge.accuracy),
+                words.share(judge.accuracy) if judge.sure else words.span(judge.worst, judge.best),
                 words.NONE if judge.spend is None else words.cost(judge.spend),
             )
             for judge in found.judges

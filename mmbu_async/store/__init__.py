@@ -27,6 +27,7 @@ from mmbu_async.store.results import FlipRecord, JointCounts, Result
 from mmbu_async.store.rows import RowDetail, RowRecord, StoredCall
 from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.store import Store
+from mmbu_async.store.votes import Standing, VotedRow, Votes
 from mmbu_async.store.writer import Writer
 
 __all__ = [
@@ -61,10 +62,13 @@ __all__ = [
     "ScoreInput",
     "SessionRecord",
     "SharedVerdicts",
+    "Standing",
     "Store",
     "StoredCall",
     "StoredSample",
     "Unpriced",
     "VerdictRecord",
+    "VotedRow",
+    "Votes",
     "Writer",
 ]

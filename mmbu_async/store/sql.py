@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib import resources
 
-FILES = ("queries.sql", "comparing.sql", "exporting.sql", "browsing.sql")
+FILES = ("queries.sql", "comparing.sql", "exporting.sql", "browsing.sql", "judging.sql")
 """Files of named statements; no two statements have one name."""
 
 

@@ -7,6 +7,7 @@ deletes a result. Not for use by two threads at once, but it may be handed from 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,6 +29,7 @@ from mmbu_async.store import (
     runs,
     scores,
     verdicts,
+    votes,
 )
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
@@ -46,6 +48,7 @@ from mmbu_async.store.results import FlipRecord, JointCounts, Result
 from mmbu_async.store.rows import RowDetail, RowRecord
 from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.sql import query
+from mmbu_async.store.votes import VotedRow, Votes
 
 
 class Store:
@@ -306,6 +309,16 @@ class Store:
         """The rows whose score it changed, in order of position, streamed."""
         with self._named():
             yield from changes.changes(self._connection, rescore_id)
+
+    def vote_patterns(self, run_id: int) -> Counter[Votes]:
+        """The selected rows, counted by what the run's judges said of them."""
+        with self._named():
+            return votes.patterns(self._connection, run_id)
+
+    def voted_rows(self, run_id: int) -> Iterator[VotedRow]:
+        """What they said of each row, in order of position, streamed."""
+        with self._named():
+            yield from votes.rows(self._connection, run_id)
 
     # ------------------------------------------------------------ rows
 
