@@ -173,6 +173,8 @@ def test_the_long_form_holds_the_texts_as_they_are(store: Path, tmp_path: Path) 
     assert {row["run"] for row in rows} == {clean(RUN)}
     whole = [row for row in rows if row["attribute"] == "(all)"]
     assert [row["row_id"] for row in whole] == [clean(row["id"]) for row in hostile_rows()]
+    clusters = {row["row_id"]: row["cluster"] for row in whole}
+    assert all(clusters[clean(f"{text}{name}")] == clean(text) for name, text in TEXTS.items())
     attributes = {clean(name) for row in hostile_rows() for name in row["strata"]}
     assert {row["attribute"] for row in rows} == {"(all)"} | attributes
     topics = {row["value"] for row in rows if row["attribute"] == "task"}
