@@ -142,6 +142,15 @@ def test_clusters_are_named_where_intervals_are_by_them(make_run: MakeRun) -> No
     assert "cluster bootstrap" in page.text
 
 
+def test_what_shown_options_gain_is_drawn(make_run: MakeRun) -> None:
+    make_run([WRONG, RIGHT, WRONG, WRONG], name="open")
+    store, run = make_run([RIGHT, RIGHT, WRONG, WRONG], name="closed", benchmark="mmbu-closed")
+    page = read_page(to_html(build_report(store, run)))
+    assert page.csv("delta-accuracy")[1][:3] == ["all rows in both", "4", "0.25"]
+    assert page.csv("delta-f1")[1][:3] == ["all rows in both", "4", "0.25"]
+    assert "Run closed (closed) minus run open (open)" in page.text
+
+
 def test_hostile_text_is_shown_as_text(make_run: MakeRun) -> None:
     page = read_page(to_html(build_report(*hostile_run(make_run))))
     assert MARK in page.text

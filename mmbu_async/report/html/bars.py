@@ -101,9 +101,9 @@ def _change(plot: Plot, one: Change, name: Sequence[str], y: float, reach: float
             y - 6,
             abs(end - zero),
             12,
-            face="paper" if one.small else face,
+            face="paper" if one.small or one.value < 0 else face,
             edge=face,
-            hatch=None if one.value >= 0 else "//////",
+            hatch="//////" if one.value < 0 and not one.small else None,
         )
     if one.low is not None and one.high is not None:
         plot.line((_x(one.low, reach), _x(one.high, reach)), (y, y), ink="ink" if bars else face, width=1.6)

@@ -35,10 +35,10 @@ class Scale:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self) -> Iterator[float]:
-        """Round numbers, some four of them."""
-        rough = (self.high - self.low) / 4
+        """Round numbers, some five of them."""
+        rough = (self.high - self.low) / 5
         decade = 10.0 ** floor(log10(rough))
-        step = next(factor * decade for factor in (1, 2, 5, 10) if factor * decade >= rough)
+        step = next(factor * decade for factor in (1, 2, 2.5, 5, 10) if factor * decade >= rough)
         number = -floor(-self.low / step)
         while number * step <= self.high:
             yield number * step

@@ -101,7 +101,7 @@ def families(report: ReportData) -> str:
     return section(
         "families",
         "By task family",
-        paragraph(_how_to_read(report, report.families), class_="note"),
+        paragraph(_how_to_read(report, report.families), class_="note lead"),
         grid(figures),
         _table("Task families", report.families),
     )
@@ -174,7 +174,7 @@ def strata(report: ReportData) -> str:
     opening = ""
     if figures:
         every = [group for attribute in report.attributes for group in attribute.groups]
-        opening = paragraph(f"Accuracy. {_how_to_read(report, every, by_row=True)}", class_="note")
+        opening = paragraph(f"Accuracy. {_how_to_read(report, every, by_row=True)}", class_="note lead")
     closing = "".join(paragraph(sentence, class_="note") for sentence in ends)
     return section("strata", "By metadata", opening, grid(figures), closing)
 
