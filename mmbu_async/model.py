@@ -264,8 +264,11 @@ class Answer:
     text: str
     how: str
     """The rung of the ladder that found it, e.g. `tag` or `untagged`."""
+    outside: bool = False
+    """What was committed to is not on offer, so that `text` is empty: a wrong answer, not a missing one."""
     second: str | None = None
-    """What a second reading makes of the reply, for a benchmark that has one; only the score is stored."""
+    """What a second reading makes of the reply, for a benchmark that has one. Like `outside` it shows in the
+    score, and is not stored by itself."""
 
     @property
     def untagged(self) -> bool:

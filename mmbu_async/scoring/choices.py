@@ -22,8 +22,8 @@ What decides where several things could:
 
 * Of enclosed commitments, and below them of phrases, the last one counts. An enclosed one is final: if it is
   empty, or names nothing on offer, or two options, the row is wrong and nothing else in the reply is looked
-  at. So does a phrase that names a letter out of range or two options (`A or B`). The text is '' then, and
-  `how` names the rung.
+  at. So does a phrase that names a letter out of range or two options (`A or B`). The text is '' then, `how`
+  names the rung, and unless the commitment is empty, `outside` tells a wrong answer from a missing one.
 * On the rungs below, two different options are no answer there, and the next rung is asked. Emphasis comes
   before brackets. Where one label begins a line, and brackets elsewhere hold another, neither is an answer;
   below a list of several labels, brackets choose among these. Two different capital letters leave only a line
@@ -46,7 +46,7 @@ from mmbu_async.scoring.answers import without_thinking
 from mmbu_async.scoring.commitments import FIELD, TAG, last_enclosed, spoken
 from mmbu_async.scoring.option_labels import in_brackets, in_emphasis, in_lists, in_prose, on_lines, value
 from mmbu_async.scoring.option_texts import Options
-from mmbu_async.scoring.wording import denied, one_width
+from mmbu_async.scoring.wording import bare, denied, one_width
 
 __all__ = ["FIELD", "LABEL", "LIST", "MARK", "NONE", "OPTION_TEXT", "TAG", "read_choice"]
 
@@ -67,7 +67,9 @@ def read_choice(reply: str, options: Sequence[str]) -> Answer:
     enclosed = last_enclosed(text)
     if enclosed is None:
         return _read(text, known)
-    return Answer(text=_read_enclosed(text[enclosed.start : enclosed.end], known), how=enclosed.how)
+    inside = text[enclosed.start : enclosed.end]
+    letter = _read_enclosed(inside, known)
+    return Answer(text=letter, how=enclosed.how, outside=not letter and bool(bare(inside)))
 
 
 def _read_enclosed(text: str, options: Options) -> str:
@@ -83,7 +85,7 @@ def _read(text: str, options: Options) -> Answer:
     for one in spoken(text, longest=options.reach):
         letter = value(text[one.start : one.end], options)
         if letter is not None and not denied(text, one.start):
-            return Answer(text=letter, how=one.how)
+            return Answer(text=letter, how=one.how, outside=not letter)
     if len(found := in_emphasis(text, options)) == 1:
         return Answer(text=found.pop(), how=MARK)
     lines = [line for line in text.split("\n") if line.strip()]

@@ -33,7 +33,9 @@ def read_several(reply: str, options: Sequence[str]) -> Answer:
     text = one_width(without_thinking(reply))
     enclosed = last_enclosed(text)
     if enclosed is not None:
-        return Answer(text=_joined(_enclosed(text, enclosed, known, options)), how=enclosed.how)
+        named = _joined(_enclosed(text, enclosed, known, options))
+        empty = not bare(text[enclosed.start : enclosed.end])
+        return Answer(text=named, how=enclosed.how, outside=not named and not empty)
     for one in spoken(text, longest=known.reach * len(options)):
         found = _pieces(text[one.start : one.end], known, options)
         if found and not denied(text, one.start):

@@ -120,9 +120,10 @@ class MultipleChoice(ABC):
         return [self.score_row(row) for row in rows]
 
     def score_row(self, row: ScoreItem) -> Score:
-        """Right where the letter is the right one; no letter is an unanswered row."""
+        """Right where the letter is the right one. A reply that commits to something else is a wrong answer,
+        one that commits to nothing is none."""
         detail = choice_detail(row.sample, guess=row.answer.how in self.guesses)
-        return score_letter(row.sample.answer, row.answer.text, detail)
+        return score_letter(row.sample.answer, row.answer, detail)
 
     def family(self, sample: Sample) -> str:
         return str(sample.fields.get("family") or self.title)
@@ -172,18 +173,21 @@ def right_place(row_id: str, column: str, value: Json, options: Sequence[str]) -
     )
 
 
-def score_letter(right: str, given: str, detail: Mapping[str, Json]) -> Score:
+OUTSIDE = "what it commits to is not on offer"
+
+
+def score_letter(right: str, given: Answer, detail: Mapping[str, Json]) -> Score:
     """The score of a letter against the right one; '' for `right`: not public."""
     if not right:
         return Score(status=Status.UNGRADED, detail=detail)
-    correct = given == right
+    correct = given.text == right
     return Score(
         status=Status.SCORED,
         correct=correct,
         tp=int(correct),
-        fp=int(bool(given) and not correct),
+        fp=int((bool(given.text) or given.outside) and not correct),
         fn=int(not correct),
-        detail=detail,
+        detail={**detail, "reason": OUTSIDE} if given.outside else detail,
     )
 
 

@@ -150,7 +150,7 @@ class CustomBenchmark:
                 return [score_judged(row, several=False) for row in rows]
             case "choice":
                 return [
-                    score_letter(row.sample.answer, row.answer.text, choice_detail(row.sample, guess=False))
+                    score_letter(row.sample.answer, row.answer, choice_detail(row.sample, guess=False))
                     for row in rows
                 ]
             case _:

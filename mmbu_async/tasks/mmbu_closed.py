@@ -27,7 +27,7 @@ from mmbu_async.model import (
 from mmbu_async.scoring.candidates import read_candidate
 from mmbu_async.scoring.choices import read_choice
 from mmbu_async.scoring.several import read_several
-from mmbu_async.tasks.choice import CHOICE, choice_detail, lettered, position_of, score_letter
+from mmbu_async.tasks.choice import CHOICE, OUTSIDE, choice_detail, lettered, position_of, score_letter
 from mmbu_async.tasks.forms import AS_GIVEN, Form, shown_orders
 from mmbu_async.tasks.mmbu_public import MULTI_LABEL, OBJECT_DETECTION, MmbuPublic
 from mmbu_async.tasks.mmbu_scores import score_detections
@@ -135,7 +135,7 @@ class MmbuClosed:
                 scores.append(_score_several(row))
             else:
                 detail = choice_detail(row.sample, guess=False)
-                scores.append(score_letter(row.sample.answer, row.answer.text, detail))
+                scores.append(score_letter(row.sample.answer, row.answer, detail))
         return scores
 
     def family(self, sample: Sample) -> str:
@@ -159,11 +159,13 @@ def _score_several(row: ScoreItem) -> Score:
     detail = choice_detail(row.sample, guess=False)
     if len(right) > 1:
         detail["chance"] = 0.0
+    if row.answer.outside:
+        detail["reason"] = OUTSIDE
     return Score(
         status=Status.SCORED,
         correct=right == given,
         tp=found,
-        fp=len(given) - found,
+        fp=len(given) - found + row.answer.outside,
         fn=len(right) - found,
         detail=detail,
     )

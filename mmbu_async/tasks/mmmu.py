@@ -164,7 +164,7 @@ class Mmmu:
             gold = _gold(sample.answer)
             right = choice_is_right(gold, answer.text)
             detail |= _second(answer, right=choice_is_right(gold, answer.second or ""))
-            return score_letter("right", "right" if right else answer.text, detail)
+            return score_letter("right", replace(answer, text="right") if right else answer, detail)
         if not sample.answer:
             return Score(status=Status.UNGRADED)
         gold = _gold(sample.answer)

@@ -476,3 +476,23 @@ def test_hostile_replies_take_linear_time(unit: str) -> None:
         return time.process_time() - began
 
     assert min(seconds(48_000) for _ in range(2)) < 0.2 + 9 * min(seconds(12_000) for _ in range(2))
+
+
+@pytest.mark.parametrize(
+    ("reply", "outside"),
+    [
+        ("<answer>PET</answer>", True),
+        ("<answer>F</answer>", True),
+        ("<answer>A or B</answer>", True),
+        ('{"answer": "PET"}', True),
+        ("Answer: F", True),
+        ("Answer: A or B", True),
+        ("<answer></answer>", False),
+        ("<answer> ... </answer>", False),
+        ("<answer>B</answer>", False),
+        ("It is a PET scan", False),
+        ("", False),
+    ],
+)
+def test_a_commitment_to_what_is_not_on_offer_is_told_from_none(reply: str, outside: bool) -> None:
+    assert read_choice(reply, SCANS).outside is outside

@@ -10,6 +10,7 @@ import pytest
 from mmbu_async.errors import RowError
 from mmbu_async.model import Completion, Finish, RawRow, Sample, Score, ScoreItem
 from mmbu_async.scoring.candidates import BOX, read_candidate, right_candidates
+from mmbu_async.tasks.choice import OUTSIDE
 from mmbu_async.tasks.forms import Form
 from mmbu_async.tasks.mmbu_closed import CANDIDATES, MmbuClosed
 
@@ -171,6 +172,9 @@ def test_both_kinds_of_detection_are_scored_in_their_order() -> None:
     assert scores[0].detail == {"chance": 1 / 3}
     assert (scores[2].fp, scores[2].fn) == (1, 1)
     assert (scores[4].fp, scores[4].fn) == (0, 1), "no answer is a miss only"
+    far, empty = scored(benchmark, candidate, "<answer>[1, 1, 1, 1]</answer>", "<answer></answer>")
+    assert (far.correct, far.fp, far.fn, far.detail["reason"]) == (False, 1, 1, OUTSIDE)
+    assert (empty.correct, empty.fp, empty.fn) == (False, 0, 1)
 
 
 # ---------------------------------------------------------------- several labels
@@ -237,7 +241,8 @@ def test_several_labels_count_one_by_one() -> None:
         "<answer>C</answer>": (False, 1, 0, 1),
         "<answer>A, B, C</answer>": (False, 2, 1, 0),
         "<answer>B</answer>": (False, 0, 1, 2),
-        "<answer>A, F</answer>": (False, 0, 0, 2),
+        "<answer>A, F</answer>": (False, 0, 1, 2),
+        "<answer></answer>": (False, 0, 0, 2),
     }
     scores = scored(benchmark, sample, *said)
     assert [(s.correct, s.tp, s.fp, s.fn) for s in scores] == list(said.values())
