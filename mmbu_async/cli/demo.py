@@ -48,14 +48,15 @@ def run_demo(folder: Path, *, rows: int, seed: int, console: Console) -> None:
         ) from None
     report = result.report()
     show.report(report, console)
-    report_file = folder / "report.md"
-    show.report(report, console, out=report_file)
+    report_files = [folder / "report.md", folder / "report.html"]
+    for file in report_files:
+        show.report(report, console, out=file)
     say("")
     say("Model and judge were simulated: these numbers say nothing about any real model.")
     say("Where everything lies:")
     say(f"  data    {data}")
     say(f"  store   {folder / 'demo.sqlite'}")
-    say(f"  report  {report_file}")
+    say(f"  report  {report_files[0]}, and with figures {report_files[1]}")
     say(f"  calls   {folder / 'simulator.jsonl'}   (the simulated endpoint's own log)")
     first = next(iter(result)).sample.id
     program = "mmbu" if shutil.which("mmbu") else sys.argv[0]
