@@ -45,8 +45,22 @@ UNANSWERED: Row = {"reply": "<answer></answer>", "committed": "", "correct": Fal
 FAILED: Row = {"failures": ["timeout", "bad_request"], "strata": STRATA}
 UNJUDGED: Row = {"reply": "nucleus", "how": "untagged", "judged": None, "strata": STRATA}
 PENDING: Row = {"strata": STRATA}
-BY_RULE: Row = {"reply": "A", "committed": "A", "correct": True, "strata": STRATA, "detail": {"chance": 0.5}}
-UNGRADED: Row = {"reply": "A", "committed": "A", "answer": "", "ungraded": True, "strata": STRATA}
+BY_RULE: Row = {
+    "route": "choice",
+    "reply": "A",
+    "committed": "A",
+    "correct": True,
+    "strata": STRATA,
+    "detail": {"chance": 0.5},
+}
+UNGRADED: Row = {
+    "route": "choice",
+    "reply": "A",
+    "committed": "A",
+    "answer": "",
+    "ungraded": True,
+    "strata": STRATA,
+}
 BARE: Row = {"reply": "nucleus", "judged": True, "strata": {}, "fields": {}}
 BLANK: Row = {
     "reply": "nucleus",
@@ -120,7 +134,7 @@ EDGES: Mapping[str, Edge] = {
         options={"judge": None, "benchmark": "mmmu-test"},
     ),
     "ungraded, one failed": Edge(
-        rows=_distinct(UNGRADED, UNGRADED, FAILED),
+        rows=_distinct(UNGRADED, UNGRADED, {**FAILED, "route": "choice"}),
         selected=3,
         scored=0,
         open=1,

@@ -92,6 +92,7 @@ class RunMaker:
         scored: bool = True,
     ) -> tuple[Store, RunRecord]:
         store = self._stack.enter_context(Store.open(self.path))
+        config = {"benchmark": benchmark, **config}
         dataset = store.register_dataset(benchmark, source, f"stamp {name}", _samples(rows), now=1000.0)
         judge_id = store.judge(str(judge["model"]), judge, now=1000.0).id if judge else None
         run = store.create_run(

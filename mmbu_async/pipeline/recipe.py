@@ -30,7 +30,7 @@ def recipe(store: Store, run: RunRecord, config: RunConfig, benchmark: Benchmark
     return Recipe(
         settings=to_toml(repeatable),
         shortened=shortened,
-        keys=tuple(dict.fromkeys((config.key_variable, config.judge.key_variable))),
+        keys=tuple(dict.fromkeys(one.key_variable for one in (config, *config.judges))),
         title=benchmark.title,
         home=f"{data.hub}, split {data.split}",
         source=_source(run, config),
@@ -74,13 +74,14 @@ def _prompts(run: RunRecord, benchmark: Benchmark) -> Iterator[UsedPrompt]:
 
 
 def _judge_prompt(run: RunRecord, benchmark: Benchmark) -> Iterator[UsedPrompt]:
+    """A majority has none of its own, but those of its judges."""
     if run.judge is None or not benchmark.judge:
         return
     prompt = judging.load(benchmark.judge)
-    used = str(run.judge.identity.get("prompt", ""))
-    yield UsedPrompt(
-        name=f"judge ({prompt.name})", sha256=used, text=prompt.template() if used == prompt.sha256 else None
-    )
+    identities = (run.judge.identity, *run.judge.identity.get("panel", ()))
+    for used in dict.fromkeys(str(identity["prompt"]) for identity in identities if "prompt" in identity):
+        text = prompt.template() if used == prompt.sha256 else None
+        yield UsedPrompt(name=f"judge ({prompt.name})", sha256=used, text=text)
 
 
 def _examples(store: Store, run: RunRecord, benchmark: Benchmark) -> dict[str, Prompt]:

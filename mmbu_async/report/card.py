@@ -15,6 +15,7 @@ from mmbu_async.report.model import ReportData
 from mmbu_async.report.plain import block, toml_text
 from mmbu_async.report.plain import markdown as safe
 from mmbu_async.report.recipe import Recipe, UsedPrompt
+from mmbu_async.report.sections import sections
 
 SETTINGS_FILE = "settings.toml"
 LONGEST_MESSAGE = 4_000
@@ -27,6 +28,7 @@ def to_card(report: ReportData, recipe: Recipe) -> str:
     parts = [
         _opening(report, recipe),
         scores_text(report),
+        *(tables.section_text(section) for section in sections(report)),
         _rows(report),
         _repeat(report, recipe),
         "## What was run\n\n" + tables.listed(provenance_facts(report)),
@@ -71,8 +73,8 @@ def _repeat(report: ReportData, recipe: Recipe) -> str:
     text = (
         "## How to repeat it\n\n"
         f"{_fenced(commands, 'sh')}\n"
-        f"API keys are taken from {safe(' and '.join(recipe.keys))}. Where the report of the repeated run "
-        "names the fingerprint that stands above, its rows are the same.\n"
+        f"API keys are taken from the environment: {safe(', '.join(recipe.keys))}. Where the report of the "
+        "repeated run names the fingerprint that stands above, its rows are the same.\n"
     )
     if recipe.shortened:
         text += (

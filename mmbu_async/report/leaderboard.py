@@ -52,8 +52,11 @@ def leaderboard_row(report: ReportData) -> dict[str, Json]:
             for key, value in _family(f"family.{group.name or ''}.", group)
         },
         **dict(_party("model", ran.model)),
-        "judge": ran.judge.model if ran.judge else None,
+        # A majority is nobody's model.
+        "judge": (ran.judge.model or ran.judge.name) if ran.judge else None,
         **dict(_party("judge", ran.judge) if ran.judge else ()),
+        "panel": "; ".join(judge.name for judge in report.panel.judges) if report.panel else None,
+        "panel_krippendorff_alpha": report.panel.alpha if report.panel else None,
         **dict(_flat("selection", ran.selection)),
         "package_version": ran.packages[-1] if ran.packages else None,
         "scored_by_version": ran.scored_by,

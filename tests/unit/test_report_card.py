@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from mmbu_async import api, tasks
-from mmbu_async.config import JudgeConfig, RunConfig, load_config
+from mmbu_async.config import JudgeConfig, PanelJudge, RunConfig, load_config
 from mmbu_async.judging import mmbu
 from mmbu_async.model import ImageSlot, Prompt
 from mmbu_async.pipeline.opening import rules_of, stored_config
@@ -53,6 +53,12 @@ FULL = RunConfig(
     circular=True,
     max_cost=2.0,
     judge=JudgeConfig(name="mine", model="a judge", endpoint="openai", max_tokens=9, params={"a": None}),
+    panel=(
+        PanelJudge(name="second", model="b", api_key_env="SECOND_KEY"),
+        PanelJudge(name="third", model="c", base_url="https://third.example.org", params={"x": 1}),
+    ),
+    verdict="majority",
+    judge_coverage=0.98,
     synchronous="normal",
     image_limits=Path("/home/somebody/limits.toml"),
     preflight=False,
@@ -68,8 +74,9 @@ HOSTILE = RunConfig(
 
 
 def card(make_run: MakeRun, config: RunConfig = PLAIN, identity: Mapping[str, Any] = IDENTITY) -> str:
+    route = "choice" if config.benchmark == "mmbu-closed" else "single_answer"
     store, _ = make_run(
-        [RIGHT],
+        [{**RIGHT, "route": route}],
         config=stored_config(config),
         identity=identity,
         benchmark=config.benchmark,
@@ -105,7 +112,7 @@ def test_it_says_nothing_of_where_files_lay(make_run: MakeRun) -> None:
     assert "somebody" not in text
     assert "Given by the last name of their path only: data, image_limits;" in text
     assert "read from mmbu/metadata.jsonl" in text
-    assert "API keys are taken from GATEWAY_KEY and OPENAI_API_KEY." in text
+    assert "taken from the environment: GATEWAY_KEY, OPENAI_API_KEY, SECOND_KEY, ANTHROPIC_API_KEY." in text
 
 
 def test_every_prompt_in_it_has_the_hash_beside_it(make_run: MakeRun) -> None:
