@@ -25,6 +25,7 @@ READINGS: dict[str, tuple[str, str]] = {
     "<answer>Fat, marrow, cytoplasm</answer>": ("C, D", "tag"),
     '{"answer": ["A", "C"]}': ("A, C", "field"),
     '{"answer": "A, C"}': ("A, C", "field"),
+    '<answer>{"answer": ["A", "C"]}</answer>': ("A, C", "tag"),
     '```json\n{"answers": 1, "answer": ["cytoplasm"]}\n```': ("C", "field"),
     "<think>A, B</think><answer>A,C</answer>": ("A, C", "tag"),
     "The final answer is A and C.": ("A, C", "field"),
