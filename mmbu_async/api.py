@@ -50,6 +50,8 @@ from mmbu_async.report.comparable import check_comparable
 from mmbu_async.report.compare import build_comparison
 from mmbu_async.report.comparison import Comparison
 from mmbu_async.report.flips import write_flips
+from mmbu_async.report.judges import JudgesReport, build_judges, write_differing
+from mmbu_async.report.labels import read_labels
 from mmbu_async.report.pairs_file import naming, read_pairs
 from mmbu_async.report.plan import Plan, make_plan
 from mmbu_async.sources import samples
@@ -263,6 +265,31 @@ def compare(
         if flips is not None:
             write_flips(opened, current, flips)
         return compared
+
+
+def judges(
+    run: str,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    labels: Path | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    disagreements: Path | None = None,
+) -> JudgesReport:
+    """The judges of a run beside each other, and beside the labels of people from a CSV file. Scores are
+    brought up to date first. `disagreements`: a .csv file for every row on which they differ.
+
+    Raises ConfigError naming line and column of what is wrong with the labels.
+    """
+    if labels is None and (id_column or label_column):
+        raise ConfigError("--id-column and --label-column name columns of --labels: give that file too.")
+    given = None if labels is None else read_labels(labels, id_column=id_column, label_column=label_column)
+    with open_existing(store) as opened:
+        found = _current(opened, opened.run(run), store)
+        page = build_judges(opened, found, given)
+        if disagreements is not None:
+            write_differing(opened, found, disagreements, given)
+        return page
 
 
 def compare_pairs(file: Path, *, store: Path = Path("mmbu.sqlite")) -> Adaptations:

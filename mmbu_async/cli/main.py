@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from mmbu_async.cli import comparing, exporting
+from mmbu_async.cli import comparing, exporting, judging
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, logged, screen
 from mmbu_async.cli.options import with_settings
@@ -212,6 +212,7 @@ def report(
 
 app.command()(comparing.compare)
 app.command()(comparing.plan)
+app.command()(judging.judges)
 
 
 app.command()(exporting.export)

@@ -145,9 +145,9 @@ def judges(found: Panel) -> Iterator[Section]:
         key="judges",
     )
     if found.pairs:
-        rows = [_kappa(f"{pair.first} / {pair.second}", pair.agreement) for pair in found.pairs]
+        rows = [kappa_cells(f"{pair.first} / {pair.second}", pair.agreement) for pair in found.pairs]
         if found.fleiss is not None:
-            rows.append(_kappa("all of them (Fleiss)", found.fleiss))
+            rows.append(kappa_cells("all of them (Fleiss)", found.fleiss))
         yield Section(
             title="Agreement of judges",
             columns=("rows", "agree", "kappa", "95 % CI"),
@@ -162,7 +162,7 @@ def _judge_name(judge: JudgeLine) -> str:
     return f"{name} *" if judge.decides else name
 
 
-def _kappa(name: str, found: Kappa) -> tuple[str, ...]:
+def kappa_cells(name: str, found: Kappa) -> tuple[str, ...]:
     percent = words.NONE if found.percent is None else f"{found.percent:.1f} %"
     interval = words.NONE
     if found.low is not None and found.high is not None:
