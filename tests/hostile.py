@@ -140,6 +140,7 @@ def _row(name: str, text: str, *, judged: bool) -> dict[str, Any]:
         "committed": text,
         "judged": judged,
         "judge_reply": text,
+        "others": {f"second {EVERYTHING}": not judged},
         "detail": {"reason": text, "cluster": text, "chance": 0.25},
     }
 

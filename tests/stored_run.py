@@ -34,7 +34,7 @@ id, question, answer, options, route, family, strata, fields, images: of the sam
 reply, finish, reasoning, model, request_id, usage, cost: of the reply; failures: kinds of the attempts before
 it, failure_message: what they say; unfinished: the last attempt is not final;
 image_scale, image_note: of all its calls;
-judged: the verdict (True, False, None), judge_reply, shared;
+judged: the verdict (True, False, None), judge_reply, shared; others: verdicts of further judges by model;
 committed, how: of the answer; correct, tp, fp, fn, detail: of the score, made where `correct` is given, or
 the row was judged; ungraded: its answer is not public.
 """
@@ -113,7 +113,9 @@ class RunMaker:
             run.id, kind="run", owner=OWNER, package_version="0.1.0", config=config, now=2000.0
         )
         chosen = list(rows)[:limit]
-        asyncio.run(_write(store.path, run.id, session, judge_id, chosen))
+        models = dict.fromkeys(model for row in chosen for model in row.get("others", ()))
+        others = {model: store.judge(model, {"model": model}, now=1000.0).id for model in models}
+        asyncio.run(_write(store.path, run.id, session, judge_id, others, chosen))
         store.end_session(session, "done", now=2100.0)
         if scored:
             _score(store, run.id, judge_id, chosen)
@@ -145,7 +147,9 @@ def _keys(path: Path, run: int) -> list[int]:
         return [key for (key,) in found]
 
 
-async def _write(path: Path, run: int, session: int, judge: int | None, rows: Sequence[Row]) -> None:
+async def _write(
+    path: Path, run: int, session: int, judge: int | None, others: Mapping[str, int], rows: Sequence[Row]
+) -> None:
     async with Writer.open(path, synchronous="normal") as writer:
         for key, row in zip(_keys(path, run), rows, strict=True):
             common = {
@@ -171,16 +175,20 @@ async def _write(path: Path, run: int, session: int, judge: int | None, rows: Se
                 )
                 call = CallRecord(**common, judge_id=judge, prompt_sha=sha, attempt=attempt, final=True)
                 await writer.write(call)
-            await writer.write(
-                VerdictRecord(
-                    run_id=run,
-                    sample_key=key,
-                    judge_id=judge,
-                    verdict=Verdict(correct=row["judged"], reply=reply),
-                    prompt_sha=sha,
-                    shared=bool(row.get("shared")),
+            said = {judge: row["judged"]} | {
+                others[model]: held for model, held in row.get("others", {}).items()
+            }
+            for judge_id, correct in said.items():
+                await writer.write(
+                    VerdictRecord(
+                        run_id=run,
+                        sample_key=key,
+                        judge_id=judge_id,
+                        verdict=Verdict(correct=correct, reply=reply),
+                        prompt_sha=sha,
+                        shared=bool(row.get("shared")),
+                    )
                 )
-            )
 
 
 def _attempts(row: Row) -> list[Attempt]:

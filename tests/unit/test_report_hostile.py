@@ -171,7 +171,9 @@ def test_a_spreadsheet_runs_nothing_of_the_flips(store: Path, tmp_path: Path) ->
 def test_the_long_form_holds_the_texts_as_they_are(store: Path, tmp_path: Path) -> None:
     rows = WRITTEN["long"].rows(RUN, store, tmp_path)
     assert {row["run"] for row in rows} == {clean(RUN)}
-    whole = [row for row in rows if row["attribute"] == "(all)"]
+    judges = [clean(f"{name} {EVERYTHING}") for name in ("judge", "second")]
+    assert list(dict.fromkeys(row["judge"] for row in rows)) == judges
+    whole = [row for row in rows if row["attribute"] == "(all)" and row["judge"] == judges[0]]
     assert [row["row_id"] for row in whole] == [clean(row["id"]) for row in hostile_rows()]
     clusters = {row["row_id"]: row["cluster"] for row in whole}
     assert all(clusters[clean(f"{text}{name}")] == clean(text) for name, text in TEXTS.items())
