@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mmbu_async.report import build_report
-from mmbu_async.report.html import to_html
+from mmbu_async.report.compare import build_comparison
+from mmbu_async.report.html import comparison_to_html, to_html
+from tests.compared import make_runs
 from tests.edges import EDGES, edge_run
 from tests.hostile import MARK, hostile_run
 from tests.stored_run import MakeRun, Row, RunMaker
@@ -74,6 +76,15 @@ def shown(chromium: Chromium, html: str, folder: Path, **options: Any) -> Any:
 def sideways(page: Any) -> int:
     """Pixels by which the page is wider than its window."""
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def moved(page: Any, frame: Any) -> bool:
+    """Whether a frame scrolls sideways within some seconds. The page's policy forbids what waits by itself."""
+    for _ in range(200):
+        if frame.evaluate("one => one.scrollLeft") > 0:
+            return True
+        page.wait_for_timeout(50)
+    return False
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -148,7 +159,7 @@ def test_tables_and_maps_scroll_by_themselves_with_the_keyboard(
     frame.focus()
     assert frame.evaluate("one => one.scrollWidth > one.clientWidth")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('#families .scroll').scrollLeft > 0")
+    assert moved(page, frame)
     details = page.locator("#strata details").first
     details.locator("summary").focus()
     page.keyboard.press("Enter")
@@ -175,14 +186,49 @@ def test_the_page_needs_no_script(chromium: Chromium, make_run: MakeRun, tmp_pat
 def test_paper_is_light_whole_and_has_every_figure(
     chromium: Chromium, make_run: MakeRun, screenshots: Path, tmp_path: Path
 ) -> None:
-    page = shown(chromium, full_run(make_run), tmp_path, dark=True)
+    # A4 less its margins.
+    page = shown(chromium, full_run(make_run), tmp_path, width=680, dark=True)
     page.emulate_media(media="print")
+    assert sideways(page) <= 0
     assert _brightness(page.evaluate("getComputedStyle(document.body).backgroundColor")) == 255
     assert not page.locator("nav").is_visible()
     assert page.locator("figure svg").first.is_visible()
     file = screenshots / "report-print.pdf"
     page.pdf(path=file, format="A4", margin=dict.fromkeys(SIDES, "15mm"))
     assert file.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_a_comparison_is_shown_and_fits(
+    width: int, dark: bool, chromium: Chromium, make_run: MakeRun, tmp_path: Path
+) -> None:
+    store, runs = make_runs(make_run, *compared_outcomes(), shape=compared_row)
+    html = comparison_to_html(build_comparison(store, runs))
+    page = shown(chromium, html, tmp_path, width=width, dark=dark)
+    assert sideways(page) <= 0
+    for part in ("runs", "pair-1", "pair-2", "compared"):
+        assert page.locator(f"section#{part} h2").is_visible(), part
+    chromium.shoot(page, f"comparison-{width}-{'dark' if dark else 'light'}")
+
+
+def compared_outcomes() -> list[str]:
+    """Three runs over 200 rows, the second a little better than the first, the third worse on few."""
+    random = Random(7)
+    first = "".join(random.choice("++-") for _ in range(200))
+    second = "".join("+" if one == "-" and random.random() < 0.4 else one for one in first)
+    third = "".join("-" if random.random() < 0.05 else one for one in first)
+    return [first, second, third]
+
+
+def compared_row(number: int) -> Row:
+    families = ("counting", "fine-grained classification (from detection)", "object detection")
+    modality = ("light microscopy", "magnetic resonance imaging")[number % 2]
+    return {
+        "id": f"row {number}",
+        "family": families[number % 3],
+        "strata": {"task": (f"topic {number % 15}",), "metadata_modality": (modality,)},
+    }
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
@@ -193,6 +239,19 @@ def test_hostile_text_does_nothing(width: int, chromium: Chromium, make_run: Mak
     assert f"<script>window.{MARK}=1</script>" in page.locator("body").inner_text()
     assert sideways(page) <= 0
     chromium.shoot(page, f"report-hostile-{width}")
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_hostile_text_does_nothing_in_a_comparison(
+    width: int, chromium: Chromium, make_run: MakeRun, tmp_path: Path
+) -> None:
+    store, one = hostile_run(make_run)
+    _, other = hostile_run(make_run, name=f"second {MARK} <b>")
+    html = comparison_to_html(build_comparison(store, [one, other]))
+    page = shown(chromium, html, tmp_path, width=width)
+    assert page.evaluate(f"window.{MARK}") is None
+    assert page.locator("img").count() == page.locator("script").count() == 0
+    assert sideways(page) <= 0
 
 
 @pytest.mark.parametrize("name", ["empty", "one row, right", "some of each", "all failed"])
