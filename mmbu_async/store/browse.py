@@ -121,7 +121,7 @@ class Browser:
         with self._reading() as connection:
             slot = self._chosen(connection, wanted).slot
             inside, before, previous, following = connection.execute(
-                query("place"), {"slot": slot, "key": key}
+                query("place_of_row"), {"slot": slot, "key": key}
             ).fetchone()
         return Place(inside=bool(inside), before=before, previous=previous, next=following)
 

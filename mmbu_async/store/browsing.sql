@@ -164,7 +164,7 @@ DELETE FROM temp.chosen WHERE slot = :slot;
 SELECT outcome, flip, count(*) FROM temp.chosen JOIN temp.listing ON listing.key = chosen.key
 WHERE slot = :slot GROUP BY outcome, flip;
 
--- name: place
+-- name: place_of_row
 -- Where a row stands among the chosen ones, and the nearest on both sides of it.
 SELECT
     EXISTS (SELECT 1 FROM temp.chosen WHERE slot = :slot AND key = :key),
