@@ -110,6 +110,8 @@ def look(config: RunConfig) -> None:
     assert_type(api.plan(rows=5000, accuracy=0.6, disagreement=0.3, power=0.9, alpha=0.01), Plan)
     assert_type(api.rescore("night", store=STORE).changed, tuple[str, ...])
     assert_type(api.export("night", Path("rows.parquet"), store=STORE), int)
+    assert_type(api.export_long(["night", "day"], Path("long.parquet"), store=STORE, every_judge=True), int)
+    assert_type(api.card("night", store=STORE), str)
     assert_type(api.show("night", "row-1", store=STORE), api.Shown)
     for status in api.status(store=STORE):
         assert_type(status, api.RunStatus)

@@ -13,7 +13,7 @@ from mmbu_async.errors import ConfigError
 
 RunNames = Annotated[
     list[str],
-    typer.Argument(metavar="RUN...", help="Name of the run; several go into one file with --long."),
+    typer.Argument(metavar="RUN", help="Name of the run; several go into one file with --long."),
 ]
 Out = Annotated[
     Path,
