@@ -79,7 +79,7 @@ def sideways(page: Any) -> int:
 
 
 def moved(page: Any, frame: Any) -> bool:
-    """Whether a frame scrolls sideways within some seconds. The page's policy forbids what waits by itself."""
+    """Whether a frame scrolls sideways within some seconds: the policy forbids what would wait for it."""
     for _ in range(200):
         if frame.evaluate("one => one.scrollLeft") > 0:
             return True

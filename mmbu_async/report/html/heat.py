@@ -13,11 +13,11 @@ from mmbu_async.report.heatmap import Cell, Heatmap
 from mmbu_async.report.html.labels import lines, width
 from mmbu_async.report.html.plot import Plot, drawing
 
-LABEL = 190.0
+LABEL = 200.0
 CELL, HEIGHT = 58.0, 38.0
 SLANT = 38.0
 """Degrees by which the names of columns are turned."""
-SLANTED = 150.0
+SLANTED = 170.0
 """Room for such a name."""
 LINE = 13.0
 LEGEND = 52.0
