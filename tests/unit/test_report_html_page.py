@@ -10,7 +10,8 @@ import pytest
 
 from mmbu_async.model import Usage
 from mmbu_async.report import ReportData, build_report
-from mmbu_async.report.html import to_html
+from mmbu_async.report.html import to_html, workings
+from mmbu_async.report.sections import Section
 from tests.edges import EDGES, edge_run
 from tests.hostile import LONG_WORD, MARK, hostile_run
 from tests.pages import Page, read_page
@@ -149,6 +150,16 @@ def test_what_shown_options_gain_is_drawn(make_run: MakeRun) -> None:
     assert page.csv("delta-accuracy")[1][:3] == ["all rows in both", "4", "0.25"]
     assert page.csv("delta-f1")[1][:3] == ["all rows in both", "4", "0.25"]
     assert "Run closed (closed) minus run open (open)" in page.text
+
+
+def test_tables_that_others_add_are_shown_even_under_one_title(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = Section(title="Run", columns=("rows",), rows=(("<b>bold</b>", "7"),), note="As counted.")
+    monkeypatch.setattr(workings, "sections", lambda report: iter([added, added]))
+    page = of([RIGHT], make_run)
+    assert page.text.count("<b>bold</b> 7 As counted.") == 2
+    assert [one["id"] for one in page.all("section")][1:3] == ["further-1", "further-2"]
 
 
 def test_hostile_text_is_shown_as_text(make_run: MakeRun) -> None:

@@ -48,15 +48,17 @@ def detection(report: ReportData) -> str:
 
 def further(report: ReportData) -> str:
     """Tables that only some runs have."""
-    return "".join(_further(report, found) for found in sections(report))
+    return "".join(
+        _further(report, found, found.key or f"further-{place}")
+        for place, found in enumerate(sections(report), start=1)
+    )
 
 
-def _further(report: ReportData, found: Section) -> str:
-    identity = found.key or slug(found.title)
+def _further(report: ReportData, found: Section, identity: str) -> str:
     drawn = ""
     if found.key == "contrast" and report.contrast is not None:
         drawn = _contrast(report.contrast)
-    data = download(identity, (found.title, *found.columns), found.rows)
+    data = download(slug(found.title), (found.title, *found.columns), found.rows)
     return section(identity, found.title, drawn, listed(found), data)
 
 
