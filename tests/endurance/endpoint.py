@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.endurance.plan import Episode, Plan
+from tests.endurance.plan import OPINION, Episode, Plan
 
 REPOSITORY = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -38,7 +38,10 @@ class Endpoint:
 
     def begin(self, name: str, episode: Episode | None) -> None:
         """Serve with an episode's troubles; None: with the character of the model alone."""
-        rules = [f"{fault.value}@model=text:{mark(row)}" for row, fault in self._plan.marked.items()]
+        rules = [
+            f"{fault.value}@{'judge' if fault is OPINION else 'model'}=text:{mark(row)}"
+            for row, fault in self._plan.marked.items()
+        ]
         self._flags = ["--latency", self._plan.latency, "--drip-interval-s", "0.2"]
         self._seed = self._plan.seed
         if episode is not None:

@@ -46,6 +46,8 @@ CHARACTER = (
 )
 """Ways of the model to reply. They belong to rows and not to moments, so that an undisturbed run meets the
 same."""
+OPINION = Fault.OTHER_VERDICT
+"""The judge's own way, likewise."""
 FATAL = (
     *(Fault.UNAUTHORIZED, Fault.FORBIDDEN, Fault.MODEL_NOT_FOUND, Fault.PAYMENT_REQUIRED),
     *(Fault.QUOTA, Fault.CREDIT_BALANCE, Fault.SPEND_LIMIT),
@@ -58,8 +60,9 @@ JUDGE_ONLY = (Fault.NO_VERDICT, *CHARACTER)
 """A judge may reply badly at any moment: its verdict is asked for again."""
 EMPTY_IS_A_REPLY = "anthropic"
 """Wire format in which a message without any content is a reply, an empty one."""
-OF_JUDGES = (Fault.NO_VERDICT, Fault.OTHER_VERDICT)
-TRANSIENT = tuple(fault for fault in Fault if fault not in {*CHARACTER, *FATAL, *REFUSED, *OF_JUDGES})
+TRANSIENT = tuple(
+    fault for fault in Fault if fault not in {*CHARACTER, OPINION, *FATAL, *REFUSED, Fault.NO_VERDICT}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ class Plan:
     synchronous: str
     latency: str
     marked: dict[int, Fault]
-    """Rows to which the model replies in its own way."""
+    """Rows to which the model replies in its own way, or of which the judge has an opinion of its own."""
     episodes: tuple[Episode, ...]
 
 
@@ -135,7 +138,7 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
         judge_stream=random.random() < 0.5,
         synchronous=random.choice(("full", "full", "normal")),
         latency=random.choice(("uniform:0.02,0.2", "lognormal:0.05,0.8", "exponential:0.08")),
-        marked={row: random.choice(CHARACTER) for row in sorted(marked)},
+        marked={row: random.choice((*CHARACTER, OPINION, OPINION)) for row in sorted(marked)},
         episodes=tuple(
             _episode(
                 random,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,17 @@ from tests.endurance.seed import blows_of
 if sys.platform != "linux":
     pytest.skip("stops, limits and clocks of other processes are Linux's", allow_module_level=True)
 
-SEEDS = (35, 118)
-"""Their first three sessions have kills, signals, stops, a full disk, clocks, names, files and restarts."""
+SEEDS = (134, 346)
+"""Their first sessions have kills, a full disk, stops, jumps of the clock, restarts and more."""
 
 
 def test_seeds_break_no_invariant(tmp_path: Path) -> None:
-    rounds = Rounds(out=tmp_path / "figures.json", folder=tmp_path, options=("--episodes", "3"))
+    rounds = Rounds(out=tmp_path / "figures.json", folder=tmp_path, options=("--episodes", "2"))
     assert rounds.play(SEEDS, jobs=2) == 0
     figures = rounds.summary()
     assert figures["lost_rows"] == 0
-    assert figures["kills"] >= 2
-    assert len(figures["blows"]) >= 5
+    assert figures["kills"] >= 1
+    assert len(figures["blows"]) >= 3
     assert figures["requests"] > figures["rows"] > 100
     # What is finished is not played again.
     again = Rounds(out=tmp_path / "figures.json", folder=tmp_path / "nowhere")
@@ -34,22 +35,29 @@ def test_seeds_break_no_invariant(tmp_path: Path) -> None:
     assert again.summary()["per_seed"] == figures["per_seed"]
 
 
-@pytest.mark.parametrize(
-    ("mutation", "words"),
-    [
-        ("", ""),
-        ("early-ack", "whole replies are lost, more than 3 slots"),
-        ("no-resume-filter", "calls of a resume that had nothing left to do"),
-    ],
-)
-def test_teeth(tmp_path: Path, mutation: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A checkpoint that is acknowledged too early, or a resume that forgets, does not go unnoticed."""
-    options = ("--plain", *(("--mutation", mutation) if mutation else ()))
-    rounds = Rounds(out=None, folder=tmp_path, options=options)
-    assert rounds.play([1], jobs=1) == bool(mutation)
+TEETH = {
+    "": "1 seeds, 0 with a broken invariant",
+    "early-ack": "whole replies are lost, more than 3 slots",
+    "no-resume-filter": "calls of a resume that had nothing left to do",
+}
+
+
+def test_teeth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A checkpoint that is acknowledged too early, or a resume that forgets, does not go unnoticed; the same
+    nights without the defect are quiet."""
+
+    def play(mutation: str) -> int:
+        options = ("--plain", *(("--mutation", mutation) if mutation else ()))
+        return Rounds(out=None, folder=tmp_path / f"with {mutation}", options=options).play([1], jobs=1)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(TEETH, pool.map(play, TEETH), strict=True))
+    assert found == {"": 0, "early-ack": 1, "no-resume-filter": 1}
     told = capsys.readouterr().out
-    assert words in told
-    assert ("again: " in told) == (tmp_path / "seed-1" / "kept").exists() == bool(mutation)
+    for mutation, words in TEETH.items():
+        assert words in told
+        assert (tmp_path / f"with {mutation}" / "seed-1" / "kept").exists() == bool(mutation)
+    assert told.count("again: ") == 2
 
 
 def test_a_seed_is_always_the_same_night_and_many_have_everything() -> None:
