@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,18 @@ def complain(text: str) -> None:
 
     said = f"error: {plain.block(text)}"
     Console(stderr=True).print(said, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def let_loops_end_in_silence() -> None:
+    """A Ctrl-C in the moment in which an event loop closes leaves its helper thread without a loop. What it
+    has to say then, in a traceback of its own, means nothing to anybody; other threads' errors are shown."""
+    plain = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if not (isinstance(args.exc_value, RuntimeError) and str(args.exc_value) == "Event loop is closed"):
+            plain(args)
+
+    threading.excepthook = hook
 
 
 def is_abort(error: BaseException) -> bool:

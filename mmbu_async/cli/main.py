@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 from mmbu_async.cli import comparing, exporting, judging
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
-from mmbu_async.cli.ends import complain, finish, is_abort, logged, screen
+from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen
 from mmbu_async.cli.options import with_settings
 from mmbu_async.errors import EXIT_OK, DataError, MmbuError
 
@@ -37,6 +37,7 @@ ConfigFile = Annotated[
 
 def main() -> None:
     """Entry point: errors of users are one sentence on standard error, and an exit code of their own."""
+    let_loops_end_in_silence()
     try:
         code = app(standalone_mode=False)
     except MmbuError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -61,3 +63,17 @@ def test_a_loop_that_a_ctrl_c_broke_into_is_no_bug_of_ours() -> None:
     assert is_abort(fail(KeyboardInterrupt))
     assert not is_abort(fail(ValueError))
     assert not is_abort(RuntimeError())
+
+
+@pytest.mark.parametrize(("words", "told"), [("Event loop is closed", False), ("something else", True)])
+def test_a_ctrl_c_while_a_loop_closes_leaves_no_traceback_of_its_thread(words: str, told: bool) -> None:
+    """Seen when the second Ctrl-C came at the very end of a drain: the thread that shuts the executor down
+    finds its loop closed."""
+    thread = f"raise RuntimeError({words!r})"
+    program = (
+        "import threading\nfrom mmbu_async.cli.ends import let_loops_end_in_silence\n"
+        "let_loops_end_in_silence()\n"
+        f"threading.Thread(target=exec, args=({thread!r},)).start()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ("Traceback" in done.stderr) == told
