@@ -34,6 +34,7 @@ READINGS: dict[str, tuple[str, str]] = {
     "These apply:\n- A) cell nucleus\n- C) cytoplasm": ("A, C", "list"),
     "A\nC": ("A, C", "label"),
     "This is the cytoplasm.": ("C", "option text"),
+    "The answer is unclear.\nC": ("C", "label"),
     # No answer: out of range or of the set, a hedge, an empty commitment, nothing.
     "<answer>A, F</answer>": ("", "tag"),
     "<answer>cell nucleus, bone</answer>": ("", "tag"),
