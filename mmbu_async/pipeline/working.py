@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from mmbu_async.errors import (
     StoreLockedError,
 )
 from mmbu_async.images import ImageLimits
+from mmbu_async.makers import same_makers, warning
 from mmbu_async.model import ImageRef
 from mmbu_async.pipeline.judges import Judges, find_judges
 from mmbu_async.pipeline.logs import RUN
@@ -30,6 +32,8 @@ from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import LeaseBeat, LeaseOwner, RunRecord, Store, Writer
 from mmbu_async.store.lease import BEAT_S
 from mmbu_async.version import VERSION
+
+log = logging.getLogger(__name__)
 
 _ENDINGS: tuple[tuple[type[MmbuError], str], ...] = (
     (BudgetReachedError, "budget"),
@@ -78,6 +82,8 @@ class Worker:
         for judge in self.config.judges if judged else ():
             judge.api_key()
         RUN.set(self.run.name)
+        if judged:
+            self._warn()
         judges = find_judges(self.store, self.config, self.rules.judge_prompt_sha256)
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:
@@ -96,6 +102,11 @@ class Worker:
                 publish=stored_config(self.config) if published else None,
             )
         return reason
+
+    def _warn(self) -> None:
+        """Before money is spent: the report will say it too."""
+        for judge, maker in same_makers(self.config.model, (judge.model for judge in self.config.judges)):
+            log.warning("%s", warning(self.config.model, judge, maker))
 
     async def _session(self, judges: Judges, judged: bool) -> MmbuError | None:
         session_id = self.store.begin_session(

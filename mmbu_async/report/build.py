@@ -48,11 +48,18 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
     )
     attributes = census.tally.attributes(figures)
     notes = _notes(run, rows, stale=store.scores_stale(run.id, judge_id), sessions=totals.sessions)
+    ran = provenance(
+        run,
+        totals.sessions,
+        selected=rows.selected,
+        reported=census.models,
+        judged=bool(totals.judge.calls or totals.shared or rows.unjudged),
+    )
     return ReportData(
         run=run.name,
         complete=complete,
         first_line=_first_line(rows),
-        notes=notes + beside.notes(overall),
+        notes=notes + beside.notes(overall) + ran.warnings,
         rows=rows,
         overall=overall,
         families=families,
@@ -75,7 +82,7 @@ def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
         shared_verdicts=sum(shared.verdicts for shared in totals.shared),
         saved=tuple(map(_saved, totals.shared)),
         clock=_clock(totals, replies=census.replies),
-        ran=provenance(run, totals.sessions, selected=rows.selected, reported=census.models),
+        ran=ran,
         resamples=RESAMPLES,
         level=LEVEL,
     )

@@ -91,10 +91,14 @@ def provenance_facts(report: ReportData) -> Facts:
     """What exactly was run: everything needed to run it again."""
     ran = report.ran
     yield from _party("Model", ran.model)
-    if ran.judge:
+    if ran.judge and not ran.judge.endpoint:
+        yield "Judge", ran.judge.model
+    elif ran.judge:
         yield from _party("Judge", ran.judge)
     else:
         yield "Judge", "none"
+    for party in ran.panel:
+        yield from _party("Asked judge", party)
     yield "Benchmark", ran.benchmark
     yield "Source", ran.source
     yield "Rows of the dataset", words.count(report.rows.dataset)

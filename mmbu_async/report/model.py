@@ -248,6 +248,11 @@ class Provenance:
     """`limit`, `task` and `where`, where given."""
     model: Party
     judge: Party | None
+    """Whose verdicts make the scores; of a majority, its name and prompt alone."""
+    panel: tuple[Party, ...]
+    """All judges that are asked, the judge first; empty unless there are several."""
+    warnings: tuple[str, ...]
+    """What makes the verdicts less trustworthy: a judge of the model's own maker."""
     official: bool
     """Whether the settings are those of official scores."""
     unofficial: tuple[str, ...]

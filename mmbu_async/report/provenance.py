@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mmbu_async.config import DEFAULT_BASE_URLS, OFFICIAL_JUDGE
+from mmbu_async.makers import same_makers, warning
 from mmbu_async.model import Json
 from mmbu_async.report import words
 from mmbu_async.report.model import Party, Provenance
@@ -22,10 +23,17 @@ _NO_SETTING = frozenset({"model", "endpoint", "benchmark", "dataset", "prompts",
 
 
 def provenance(
-    run: RunRecord, sessions: tuple[SessionRecord, ...], *, selected: int, reported: Mapping[str, int]
+    run: RunRecord,
+    sessions: tuple[SessionRecord, ...],
+    *,
+    selected: int,
+    reported: Mapping[str, int],
+    judged: bool = True,
 ) -> Provenance:
-    """`reported`: model names that the endpoint itself gave, with the number of replies."""
+    """`reported`: model names that the endpoint itself gave, with the number of replies; `judged`: whether
+    a judge has anything to say in this run."""
     judge = _judge(run, sessions)
+    panel = _panel(run)
     reasons = tuple(_unofficial(run, judge, selected))
     versions = dict.fromkeys((run.package_version, *(session.package_version for session in sessions)))
     return Provenance(
@@ -46,6 +54,8 @@ def provenance(
             reported_models=dict(reported),
         ),
         judge=judge,
+        panel=panel,
+        warnings=tuple(_warnings(run, panel)) if judged else (),
         official=not reasons,
         unofficial=reasons,
     )
@@ -60,25 +70,76 @@ def _judge(run: RunRecord, sessions: tuple[SessionRecord, ...]) -> Party | None:
     if run.judge is None:
         return None
     identity = run.judge.identity
+    members = _members(run)
+    # Judges of one run are asked with one prompt.
+    prompt = (members[0] if members else identity).get("prompt")
+    majority = "majority of " + ", ".join(str(one.get("model", "")) for one in members)
     return Party(
         name=run.judge.name,
-        model=str(identity.get("model", "")),
+        model=majority if members else str(identity.get("model", "")),
         endpoint=str(identity.get("endpoint", "")),
         host=_judge_host(run.judge, (run.config, *(session.config for session in reversed(sessions)))),
-        settings=_settings(identity),
-        prompts={"judge": str(identity["prompt"])} if "prompt" in identity else {},
+        settings={} if members else _settings(identity),
+        prompts={} if prompt is None else {"judge": str(prompt)},
         reported_models={},
     )
+
+
+def _members(run: RunRecord) -> list[Mapping[str, Json]]:
+    """Those whose majority makes the scores; empty where one judge makes them."""
+    found = run.judge.identity.get("panel") if run.judge is not None else None
+    return list(found) if isinstance(found, list) else []
+
+
+def _panel(run: RunRecord) -> tuple[Party, ...]:
+    """The judges that the run's settings name; one has a place of its own."""
+    used = _asked(run.config)
+    if len(used) < 2:
+        return ()
+    return tuple(
+        Party(
+            name=str(one.get("name") or one.get("model") or OFFICIAL_JUDGE),
+            model=str(one.get("model") or OFFICIAL_JUDGE),
+            endpoint=str(one.get("endpoint", "")),
+            host=_host(one),
+            settings={
+                name: one[name]
+                for name in ("max_tokens", "temperature", "seed", "params")
+                if one.get(name) not in (None, {})
+            },
+            prompts={},
+            reported_models={},
+        )
+        for one in used
+    )
+
+
+def _warnings(run: RunRecord, panel: tuple[Party, ...]) -> Iterator[str]:
+    judges = [party.model for party in panel]
+    if run.judge is not None and not _members(run):
+        judges.append(str(run.judge.identity.get("model", "")))
+    for judge, maker in same_makers(run.model, judges):
+        yield warning(run.model, judge, maker)
+
+
+def _asked(config: Mapping[str, Json]) -> list[dict[str, Any]]:
+    panel = config.get("panel")
+    named = [config.get("judge"), *(panel if isinstance(panel, list) else ())]
+    return [found for one in named if (found := _mapping(one))]
 
 
 def _judge_host(judge: JudgeRecord, configs: tuple[Mapping[str, Json], ...]) -> str:
     """Where the judge was reached: not part of its identity, so taken from the settings that name it."""
     for config in configs:
-        used = _mapping(config.get("judge"))
-        if used and used.get("model") == judge.identity.get("model"):
-            address = used.get("base_url") or DEFAULT_BASE_URLS.get(used.get("endpoint", ""), "")
-            return urlsplit(address).hostname or ""
+        for used in _asked(config):
+            if used.get("model") == judge.identity.get("model"):
+                return _host(used)
     return ""
+
+
+def _host(used: Mapping[str, Any]) -> str:
+    address = used.get("base_url") or DEFAULT_BASE_URLS.get(used.get("endpoint", ""), "")
+    return urlsplit(address).hostname or ""
 
 
 def _unofficial(run: RunRecord, judge: Party | None, selected: int) -> Iterator[str]:
@@ -87,6 +148,8 @@ def _unofficial(run: RunRecord, judge: Party | None, selected: int) -> Iterator[
         return
     if judge is None:
         yield "there is no judge"
+    elif _members(run):
+        yield f"the verdict is the {judge.model}, not that of {OFFICIAL_JUDGE} alone"
     elif judge.model != OFFICIAL_JUDGE:
         yield f"the judge is {judge.model}, not {OFFICIAL_JUDGE}"
     elif judge.host != OFFICIAL_JUDGE_HOST:

@@ -231,6 +231,7 @@ def _provenance(report: ReportData) -> Iterator[RenderableType]:
         facts.append(("Judge", "none"))
     else:
         facts.append(("Judge", f"{_party(ran.judge)}; verdicts kept as {ran.judge.name}"))
+    facts += [("Asked", f"{party.name}: {_party(party)}") for party in ran.panel]
     prompts = {**ran.model.prompts, **(ran.judge.prompts if ran.judge else {})}
     facts += [
         ("Prompts", ", ".join(f"{name} {sha[:12]}" for name, sha in prompts.items()) or "none"),
@@ -260,6 +261,9 @@ def _closing(report: ReportData) -> Iterator[RenderableType]:
 
 
 def _party(party: Party) -> str:
+    if not party.endpoint:
+        # A majority is at no address.
+        return party.model
     settings = ", ".join(f"{name} {words.setting(value)}" for name, value in party.settings.items())
     where = f"{party.model} at {party.host or 'an unknown host'} ({party.endpoint})"
     return f"{where}, {settings}" if settings else where
