@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mmbu_async.simulator import Fault, FaultRule
+from tests.endurance.figures import BEGIN, END, PAGE, REPOSITORY, section
 from tests.endurance.ledger import Books, Call, Terms
 from tests.endurance.plan import EMPTY_IS_A_REPLY, Blow, draw
 from tests.endurance.rounds import Rounds
@@ -155,3 +158,35 @@ def test_an_empty_message_of_anthropic_is_a_reply() -> None:
     record = RECORD | {"fault": Fault.EMPTY_CHOICES.value}
     assert audit([CALL], [record | {"kind": EMPTY_IS_A_REPLY}]).broken == []
     assert audit([CALL], [record]).broken
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_shows_the_committed_figures_and_names_tests_that_exist() -> None:
+    page = PAGE.read_text("utf-8")
+    assert f"{BEGIN}\n{section()}\n{END}" in page, "python -m tests.endurance.figures brings it up to date"
+    file = None
+    named = re.findall(r"`([\w/]+\.py)?(?:::(\w+))?`", page)
+    assert len(named) > 30
+    for path, test in named:
+        file = (
+            REPOSITORY / ("" if path.startswith(("benchmarks/", "fuzz/")) else "tests") / path
+            if path
+            else file
+        )
+        assert file is not None
+        assert file.exists(), path
+        assert not test or f"def {test}(" in file.read_text("utf-8"), test
+
+
+def test_figures_of_a_run(tmp_path: Path) -> None:
+    figures = json.loads(json.dumps(Rounds(out=None, folder=tmp_path).summary()))
+    figures |= {"seeds": 2, "kills": 3, "faults": {"reset": 1200}, "exit_codes": {"130": 1, "-9": 3}}
+    (tmp_path / "figures.json").write_text(json.dumps(figures))
+    text = section(tmp_path / "figures.json")
+    assert "| rows lost | 0 |" in text
+    assert "| sessions ended by SIGKILL | 3 |" in text
+    assert "| reset | 1,200 |" in text
+    assert text.index("| -9 | 3 |") < text.index("| 130 | 1 |")
+    assert section(tmp_path / "none.json") == "No long run is committed yet."
