@@ -136,6 +136,8 @@ def test_any_difference_can_be_drawn(value: float | None) -> None:
 def test_outcomes_of_no_rows_are_an_empty_bar() -> None:
     none = Outcomes(name="x", n=0, wins=0, ties_right=0, ties_wrong=0, losses=0)
     assert "0 : 0" in texts(outcomes("one", "x", [none]))
+    few = Outcomes(name="x", n=4, wins=1, ties_right=1, ties_wrong=1, losses=1, small=True)
+    assert {"1 : 1", "*"} <= set(texts(outcomes("one", "x", [few])))
 
 
 # ---------------------------------------------------------------- histograms
@@ -158,6 +160,42 @@ def test_any_spread_can_be_drawn_and_its_marks_lie_inside(values: list[float]) -
     numbers = [float(one) for one in re.findall(r"(?:M|L) ([\d.-]+) ", svg)]
     assert min(numbers) >= -1
     assert max(numbers) <= 391
+
+
+def test_zeros_stand_beside_the_logarithm_in_a_bar_of_their_own() -> None:
+    counted = Spreads()
+    for seconds in (0.0, 0.0, 0.0, 2.0, 3.0):
+        counted.add(spent(seconds))
+    found = counted.distributions().total_s
+    assert found is not None
+    svg = spread("one", "a label", found, lambda value: f"{value:g}")
+    assert "0" in texts(svg)
+    assert "url(#" in svg  # hatched
+    assert not any(name.startswith("median") for name in texts(svg))  # it is 0
+
+
+def test_names_of_quantiles_lie_on_no_line_of_another() -> None:
+    counted = Spreads()
+    for seconds in [1.0] * 5 + [90.0] * 85 + [95.0] * 10:
+        counted.add(spent(seconds))
+    found = counted.distributions().total_s
+    assert found is not None
+    svg = spread("one", "a label", found, lambda value: f"{value:.4g} s")
+    lines = [
+        (float(x), float(top))
+        for x, top in re.findall(r'M ([\d.]+) ([\d.]+)\s+L [\d.]+ [\d.]+\s+" style="[^"]*dasharray', svg)
+    ]
+    assert len(lines) == 3
+    for x, y, anchor, name in _placed_texts(svg):
+        if name.startswith(("median", "p9")):
+            left = x if anchor == "start" else x - width(name, 11)
+            crossed = [at for at, top in lines if left < at < left + width(name, 11) and top < y - 6]
+            assert crossed == [], name
+
+
+def _placed_texts(svg: str) -> list[tuple[float, float, str, str]]:
+    found = re.findall(r'text-anchor: (\w+)[^"]*" x="([\d.]+)" y="([\d.]+)">([^<]*)<', svg)
+    return [(float(x), float(y), anchor, name) for anchor, x, y, name in found]
 
 
 def test_merging_bins_loses_no_row() -> None:
