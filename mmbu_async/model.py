@@ -198,6 +198,8 @@ class FailureKind(StrEnum):
     """The endpoint refuses this row (too large, content policy, parameter)."""
     IMAGE = "image"
     """The image could not be read or made acceptable; nothing was sent."""
+    DUPLICATE = "duplicate"
+    """A reply for a row that had one, from another machine at the same run: paid for, kept, not used."""
 
 
 FATAL_KINDS = frozenset({FailureKind.AUTH, FailureKind.MODEL_NOT_FOUND, FailureKind.QUOTA})

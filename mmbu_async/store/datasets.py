@@ -85,6 +85,19 @@ def register(
     return cast(DatasetRecord, stored)
 
 
+def fingerprint(connection: sqlite3.Connection, dataset: int) -> str:
+    """Computed anew from the rows that are stored."""
+    digest = hashlib.sha256()
+    first = 0
+    while page := connection.execute(
+        query("dataset_page"), {"dataset": dataset, "first": first, "n": ROWS_AT_ONCE}
+    ).fetchall():
+        for values in page:
+            digest.update(_content(codec.sample_from(values[1:])[0]))
+        first = page[-1][0] + 1
+    return digest.hexdigest()
+
+
 def _gather(
     connection: sqlite3.Connection, source: str, samples: Iterable[tuple[Sample, str]]
 ) -> tuple[int, str]:

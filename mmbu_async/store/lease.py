@@ -49,6 +49,30 @@ class LeaseOwner:
         return (self.host, self.boot, self.pid, self.process)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A process's hold on a run."""
+
+    run_id: int
+    run: str
+    owner: LeaseOwner
+    since: float
+    beat: float
+    """The last sign of life."""
+    alive: bool
+    """False: the owner is dead, or of another machine and silent; the next process takes the run over."""
+
+
+def leases(connection: sqlite3.Connection, asker: LeaseOwner, now: float) -> list[Lease]:
+    """Every run that is held, or was when its process died."""
+    found = []
+    for run_id, run, host, boot, pid, process, since, beat in connection.execute(query("leases")):
+        owner = LeaseOwner(host=host, boot=boot, pid=pid, process=process)
+        alive = _holds(owner, asker, silent_s=now - beat)
+        found.append(Lease(run_id=run_id, run=run, owner=owner, since=since, beat=beat, alive=alive))
+    return found
+
+
 def acquire(connection: sqlite3.Connection, run_id: int, owner: LeaseOwner, now: float) -> None:
     """Take the lease of a run, or raise StoreLockedError saying who has it.
 

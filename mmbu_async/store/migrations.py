@@ -120,12 +120,17 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 def _is_newest(connection: sqlite3.Connection, path: Path, newest: int) -> bool:
     """False for an empty file and for an older store."""
     version = version_of(connection, path)
+    raise_if_newer(version, path, newest)
+    return version == newest
+
+
+def raise_if_newer(version: int, path: Path, newest: int = len(MIGRATIONS)) -> None:
+    """Raises StoreVersionError for a store of a version that this program does not know."""
     if version > newest:
         raise StoreVersionError(
             f"{path}: was written by a newer version of mmbu-async (store version {version}, this program "
             f"knows {newest}); update with `pip install --upgrade mmbu-async`."
         )
-    return version == newest
 
 
 def _apply(connection: sqlite3.Connection, now: float, steps: Mapping[str, Migration]) -> None:

@@ -78,18 +78,23 @@ def judge_from(values: tuple[Any, ...]) -> JudgeRecord:
 
 def judge(connection: sqlite3.Connection, name: str, identity: Mapping[str, Json], now: float) -> JudgeRecord:
     """The judge of this identity; a new one gets `name`, or `name-2`, `name-3` where it is taken."""
-    text = codec.dump(dict(identity))
     with transaction(connection):
-        found = connection.execute(query("judge_of_identity"), {"identity": text}).fetchone()
-        if found is None:
-            taken = {known for (known,) in connection.execute(query("judge_names"))}
-            name = codec.clean(name)
-            free = next(
-                one for one in (name if n == 1 else f"{name}-{n}" for n in count(1)) if one not in taken
-            )
-            connection.execute(query("insert_judge"), {"name": free, "identity": text, "now": now})
-            found = connection.execute(query("judge_of_identity"), {"identity": text}).fetchone()
-    return judge_from(found)
+        return find_or_make_judge(connection, name, codec.dump(dict(identity)), now)[0]
+
+
+def find_or_make_judge(
+    connection: sqlite3.Connection, name: str, identity: str, now: float
+) -> tuple[JudgeRecord, bool]:
+    """The same inside an open transaction, and whether it is new; `identity` is canonical JSON."""
+    found = connection.execute(query("judge_of_identity"), {"identity": identity}).fetchone()
+    if found is not None:
+        return judge_from(found), False
+    taken = {known for (known,) in connection.execute(query("judge_names"))}
+    name = codec.clean(name)
+    free = next(one for one in (name if n == 1 else f"{name}-{n}" for n in count(1)) if one not in taken)
+    connection.execute(query("insert_judge"), {"name": free, "identity": identity, "now": now})
+    found = connection.execute(query("judge_of_identity"), {"identity": identity}).fetchone()
+    return judge_from(found), True
 
 
 def select(

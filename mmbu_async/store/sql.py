@@ -6,7 +6,10 @@ import re
 from functools import cache
 from importlib import resources
 
-FILES = ("queries.sql", "comparing.sql", "exporting.sql", "browsing.sql", "judging.sql")
+FILES = (
+    *("queries.sql", "comparing.sql", "exporting.sql", "browsing.sql", "judging.sql", "upkeep.sql"),
+    "merging.sql",
+)
 """Files of named statements; no two statements have one name."""
 
 

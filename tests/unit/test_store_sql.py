@@ -33,7 +33,9 @@ def test_every_statement_is_used() -> None:
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - COMPLETED))
 def test_every_statement_is_valid(tmp_path: Path, name: str) -> None:
+    connect(tmp_path / "theirs.sqlite").close()
     with closing(connect(tmp_path / "store.sqlite")) as connection:
+        connection.execute(query("attach_theirs"), {"uri": str(tmp_path / "theirs.sqlite")})
         for each in NAMES:
             if re.search(MADE, query(each)):
                 connection.execute(query(each))
