@@ -10,7 +10,9 @@ from pathlib import Path
 from mmbu_async.errors import DataError
 from mmbu_async.report import words
 from mmbu_async.report.comparable import check_comparable
+from mmbu_async.report.model import Provenance
 from mmbu_async.report.pairs_file import PairLine, naming
+from mmbu_async.report.provenance import provenance_of, standings
 from mmbu_async.stats import LEVEL, Fit, holm, least_squares, mcnemar
 from mmbu_async.store import RunRecord, Store
 
@@ -94,8 +96,17 @@ def build_adaptations(
         pairs=tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)),
         fit=fit,
         fit_text=_fit_text(fit, len(points)),
-        notes=tuple(_notes(pairs)),
+        notes=(*_notes(pairs), *standings(_ran(store, lines))),
     )
+
+
+def _ran(
+    store: Store, lines: Sequence[tuple[PairLine, RunRecord, RunRecord]]
+) -> Iterator[tuple[str, Provenance]]:
+    """Each run once."""
+    runs = {run.name: run for _, *both in lines for run in both}
+    for name, run in runs.items():
+        yield name, provenance_of(store, run, selected=store.counts(run.id).selected)
 
 
 def _adaptation(store: Store, line: PairLine, base: RunRecord, adapted: RunRecord) -> Adaptation:

@@ -14,9 +14,10 @@ from mmbu_async.report.differing import differing
 from mmbu_async.report.flips import flips
 from mmbu_async.report.groups import Counts, Figures, Group
 from mmbu_async.report.joint import Joint, JointCensus
+from mmbu_async.report.model import Provenance
 from mmbu_async.report.paired import ClusterPairs, PairFigures, Pairs, ways
 from mmbu_async.report.plan import smallest_gap
-from mmbu_async.report.provenance import provenance
+from mmbu_async.report.provenance import provenance_of, standings
 from mmbu_async.stats import ClusterSums, holm
 from mmbu_async.store import RunRecord, Store
 
@@ -61,24 +62,29 @@ class Comparer:
             runs=runs,
             pairs=tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)),
             left_out=tuple(self._left_out(runs)),
-            notes=tuple(_notes(runs, pairs)),
+            notes=(*_notes(runs, pairs), *standings(self._ran())),
         )
 
     def _run(self, place: int) -> ComparedRun:
         run, census = self._runs[place], self._census
-        sessions = self._store.sessions(run.id)
-        ran = provenance(run, sessions, selected=census.rows[place], reported={})
         return ComparedRun(
             name=run.name,
             model=run.model,
             judge=run.judge.name if run.judge else None,
-            official=ran.official,
+            official=self._provenance(place).official,
             rows=census.rows[place],
             scored=census.scored[place],
             elsewhere=census.elsewhere[place],
             open=census.open[place],
             overall=self._overall(place),
         )
+
+    def _provenance(self, place: int) -> Provenance:
+        return provenance_of(self._store, self._runs[place], selected=self._census.rows[place])
+
+    def _ran(self) -> Iterator[tuple[str, Provenance]]:
+        for place, run in enumerate(self._runs):
+            yield run.name, self._provenance(place)
 
     def _overall(self, place: int) -> Group:
         counts: Counts = Counter()
@@ -186,5 +192,3 @@ def _notes(runs: Sequence[ComparedRun], pairs: Sequence[PairComparison]) -> Iter
             "cluster; those of the strata, and every p, take rows as independent, which makes them too "
             "narrow and too small."
         )
-    if unofficial := [run.name for run in runs if not run.official]:
-        yield f"not run with the settings of official scores: {', '.join(unofficial)}."

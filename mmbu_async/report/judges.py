@@ -13,7 +13,7 @@ from mmbu_async.report.humans import Humans, build_humans, contradicts
 from mmbu_async.report.labels import Labels
 from mmbu_async.report.panel import Panel, build_panel, disagree, is_derived
 from mmbu_async.report.plain import csv_cell
-from mmbu_async.report.provenance import provenance
+from mmbu_async.report.provenance import provenance_of
 from mmbu_async.store import JudgeRecord, RunRecord, Store, VotedRow
 
 ENDING = ".csv"
@@ -47,6 +47,8 @@ class JudgesReport:
     official: bool
     unofficial: tuple[str, ...]
     """Why the run's settings are not those of official scores, one clause each."""
+    warnings: tuple[str, ...]
+    """A judge of the model's own maker, and what else makes verdicts less trustworthy."""
     panel: Panel | None
     """None where no judge has given a verdict."""
     humans: Humans | None
@@ -60,7 +62,7 @@ class JudgesReport:
 def build_judges(store: Store, run: RunRecord, labels: Labels | None = None) -> JudgesReport:
     """Scores are taken as stored. Raises ConfigError where labels and run do not fit."""
     totals, judges = store.totals(run.id), store.judges(run.id)
-    ran = provenance(run, totals.sessions, selected=store.counts(run.id).selected, reported={})
+    ran = provenance_of(store, run, selected=store.counts(run.id).selected)
     shown: list[DifferingRow] = []
     differing = 0
     for row in _differing(store, run, judges, labels):
@@ -73,6 +75,7 @@ def build_judges(store: Store, run: RunRecord, labels: Labels | None = None) -> 
         model=run.model,
         official=ran.official,
         unofficial=ran.unofficial,
+        warnings=ran.warnings,
         panel=build_panel(store, run, totals),
         humans=None if labels is None else build_humans(store, run, judges, labels),
         differing=differing,

@@ -25,6 +25,8 @@ def print_judges(found: JudgesReport, console: Console) -> None:
     width = min(console.width, tables.WIDEST)
     console.print(Text(line(_title(found)), style="bold"), width=width)
     console.print(Text(line(_standing(found)), style="" if found.official else "yellow"), width=width)
+    for note in found.warnings:
+        console.print(Text(f"NOTE: {line(note)}", style="yellow"), width=width)
     if found.panel is None:
         console.print(Text(NO_JUDGE), width=width)
     for section in _sections(found):
@@ -35,6 +37,7 @@ def print_judges(found: JudgesReport, console: Console) -> None:
 def judges_to_markdown(found: JudgesReport) -> str:
     """The page; ends with a line end."""
     parts = [f"# {safe(_title(found))}\n", f"{safe(_standing(found))}\n"]
+    parts += [f"- Note: {safe(note)}\n" for note in found.warnings]
     if found.panel is None:
         parts.append(f"{NO_JUDGE}\n")
     parts += [markdown_tables.section_text(section) for section in _sections(found)]

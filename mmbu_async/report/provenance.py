@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ from mmbu_async.makers import same_makers, warning
 from mmbu_async.model import Json
 from mmbu_async.report import words
 from mmbu_async.report.model import Party, Provenance
-from mmbu_async.store import JudgeRecord, RunRecord, SessionRecord
+from mmbu_async.store import JudgeRecord, RunRecord, SessionRecord, Store
 
 OFFICIAL_BENCHMARK = "mmbu-public"
 OFFICIAL_DATA = frozenset({"mmbu/mmbu-public", "mmbu-challenge/mmbu-public"})
@@ -59,6 +59,26 @@ def provenance(
         official=not reasons,
         unofficial=reasons,
     )
+
+
+def provenance_of(store: Store, run: RunRecord, *, selected: int) -> Provenance:
+    """The same, for whoever has not counted what endpoints reported."""
+    judged = bool(store.judges(run.id))
+    return provenance(run, store.sessions(run.id), selected=selected, reported={}, judged=judged)
+
+
+def standings(runs: Iterable[tuple[str, Provenance]]) -> Iterator[str]:
+    """Of several runs, by name: whether their settings are official, and what to be wary of. Runs that are
+    alike in this go into one sentence."""
+    by_reasons: dict[tuple[str, ...], list[str]] = {}
+    warnings: dict[str, None] = {}
+    for name, ran in runs:
+        by_reasons.setdefault(ran.unofficial, []).append(name)
+        warnings |= dict.fromkeys(ran.warnings)
+    for reasons, names in by_reasons.items():
+        standing = f"unofficial: {'; '.join(reasons)}" if reasons else "official settings"
+        yield f"{', '.join(names)}: {standing}."
+    yield from warnings
 
 
 def selection(config: Mapping[str, Json]) -> dict[str, Json]:
