@@ -111,6 +111,12 @@ def test_frequent_and_rare_patterns_have_the_moments_of_a_multinomial(
     assert np.cov(drawn.T) == pytest.approx(covariance, rel=0.05, abs=0.3)
 
 
+def test_there_may_be_more_patterns_than_two_bytes_can_number() -> None:
+    drawn = resample_counts(np.ones(2**16 + 4, dtype=np.int64), rng(), 2)
+    assert drawn.sum(axis=1).tolist() == [2**16 + 4] * 2
+    assert drawn[:, 2**15 :].any(axis=1).all()
+
+
 def test_rows_with_one_label_are_drawn_from_the_multinomial_itself() -> None:
     # Reports of such runs keep their intervals from version to version.
     observed = np.array([3, 12, 9])
