@@ -26,7 +26,7 @@ from mmbu_async.store.sql import query
 from mmbu_async.store.traits import Traits
 from mmbu_async.store.transactions import transaction
 
-SLOTS = 12
+SLOTS = 16
 """Filters whose rows are remembered: the present one, its wider one, and some to go back to."""
 CACHE_KIB = 32 * 1024
 
@@ -202,7 +202,7 @@ def _fill(
 ) -> tuple[int, Traits]:
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    for table in ("new_standing", "new_traits", "new_listing", "new_chosen"):
+    for table in ("new_standing", "new_traits", "new_listing", "new_texts", "new_chosen"):
         connection.execute(query(table))
     # One transaction: both runs as they are at the same moment.
     with transaction(connection, "DEFERRED"):
@@ -221,6 +221,7 @@ def _fill(
             "beside_dataset": None if beside is None else beside.dataset.id,
         }
         connection.execute(query("fill_listing"), places)
+        connection.execute(query("fill_texts"))
     connection.execute(query("drop_standing"))
     connection.execute(query("drop_traits"))
     return version, known

@@ -1,8 +1,8 @@
 -- Named statements for looking through the rows of a run; sql.py cuts the file at the lines that begin with
 -- `-- name:`. Temporary tables in memory of the reading connection stand between the store and a filter:
 -- `standing` (how each row of a run came out) and `traits` (its strata) make `listing` (the browsed run's rows
--- with all that is filtered by); `chosen` has the keys of the rows that a filter leaves, a slot a filter. The
--- store itself is only read.
+-- with all that is filtered by); `texts` has what is searched beside the replies, which are left in the store;
+-- `chosen` has the keys of the rows that a filter leaves, a slot a filter. The store itself is only read.
 
 -- name: new_standing
 CREATE TEMP TABLE standing (
@@ -28,11 +28,15 @@ CREATE TEMP TABLE listing (
     odd INTEGER NOT NULL,           -- 1: a text that is searched holds NUL, at which LIKE stops
     beside_key INTEGER,             -- the same row in the run beside this one
     beside_outcome TEXT,
-    flip TEXT
+    flip TEXT,
+    fate INTEGER NOT NULL           -- outcome and flip as one number: counted in half the time of texts
 );
 
 -- name: new_traits
 CREATE TEMP TABLE traits (key INTEGER PRIMARY KEY, traits TEXT NOT NULL);
+
+-- name: new_texts
+CREATE TEMP TABLE texts (key INTEGER PRIMARY KEY, text TEXT NOT NULL);
 
 -- name: new_chosen
 CREATE TEMP TABLE chosen (slot INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (slot, key)) WITHOUT ROWID;
@@ -65,28 +69,39 @@ ORDER BY selection.sample_id;
 -- name: fill_listing
 -- Rows of another dataset are the same rows where they have the same id.
 INSERT INTO temp.listing (key, family, outcome, how, finish, disputed, traits, odd, beside_key, beside_outcome,
-    flip)
-SELECT here.key, sample.family, here.outcome, here.how, here.finish, here.disputed, traits.traits,
-    here.odd OR instr(sample.question, char(0)) OR instr(sample.answer, char(0))
-        OR instr(sample.row_id, char(0)),
-    beside.key, beside.outcome,
-    CASE here.outcome || ' ' || beside.outcome
-        WHEN 'wrong right' THEN 'gained'
-        WHEN 'right wrong' THEN 'lost'
-        WHEN 'right right' THEN 'both right'
-        WHEN 'wrong wrong' THEN 'both wrong'
-    END
-FROM temp.standing AS here
-    JOIN temp.traits ON traits.key = here.key
-    JOIN sample ON sample.id = here.key
-    LEFT JOIN temp.standing AS beside ON beside.run_id = :beside AND beside.key = CASE
-        WHEN sample.dataset_id = :beside_dataset THEN sample.id
-        ELSE (
-            SELECT twin.id FROM sample AS twin
-            WHERE twin.dataset_id = :beside_dataset AND twin.row_id = sample.row_id)
-    END
-WHERE here.run_id = :run
-ORDER BY here.key;
+    flip, fate)
+SELECT *,
+    instr('right wrong unjudged ungraded failed pending', outcome) * 100
+        + coalesce(instr('gained lost both right both wrong', flip), 0)
+FROM (
+    SELECT here.key, sample.family, here.outcome, here.how, here.finish, here.disputed, traits.traits,
+        here.odd OR instr(sample.question, char(0)) OR instr(sample.answer, char(0))
+            OR instr(sample.row_id, char(0)),
+        beside.key, beside.outcome,
+        CASE here.outcome || ' ' || beside.outcome
+            WHEN 'wrong right' THEN 'gained'
+            WHEN 'right wrong' THEN 'lost'
+            WHEN 'right right' THEN 'both right'
+            WHEN 'wrong wrong' THEN 'both wrong'
+        END AS flip
+    FROM temp.standing AS here
+        JOIN temp.traits ON traits.key = here.key
+        JOIN sample ON sample.id = here.key
+        LEFT JOIN temp.standing AS beside ON beside.run_id = :beside AND beside.key = CASE
+            WHEN sample.dataset_id = :beside_dataset THEN sample.id
+            ELSE (
+                SELECT twin.id FROM sample AS twin
+                WHERE twin.dataset_id = :beside_dataset AND twin.row_id = sample.row_id)
+        END
+    WHERE here.run_id = :run
+    ORDER BY here.key
+);
+
+-- name: fill_texts
+INSERT INTO temp.texts (key, text)
+SELECT sample.id, row_id || char(10) || question || char(10) || answer
+FROM temp.listing JOIN sample ON sample.id = listing.key
+ORDER BY listing.key;
 
 -- name: drop_standing
 DROP TABLE temp.standing;
@@ -127,12 +142,10 @@ ORDER BY key;
 INSERT INTO temp.chosen (slot, key)
 SELECT :slot, chosen.key
 FROM temp.chosen
-    JOIN sample ON sample.id = chosen.key
+    JOIN temp.texts ON texts.key = chosen.key
     LEFT JOIN call AS reply INDEXED BY one_reply ON reply.run_id = :run AND reply.sample_id = chosen.key
         AND reply.ok = 1 AND reply.judge_id IS NULL
-WHERE chosen.slot = :from AND (
-    question LIKE :text ESCAPE '\' OR answer LIKE :text ESCAPE '\' OR row_id LIKE :text ESCAPE '\'
-    OR reply.text LIKE :text ESCAPE '\')
+WHERE chosen.slot = :from AND (texts.text LIKE :text ESCAPE '\' OR reply.text LIKE :text ESCAPE '\')
 ORDER BY chosen.key;
 
 -- name: choose_odd_by_text
@@ -162,7 +175,7 @@ DELETE FROM temp.chosen WHERE slot = :slot;
 
 -- name: tally
 SELECT outcome, flip, count(*) FROM temp.chosen JOIN temp.listing ON listing.key = chosen.key
-WHERE slot = :slot GROUP BY outcome, flip;
+WHERE slot = :slot GROUP BY fate;
 
 -- name: place_of_row
 -- Where a row stands among the chosen ones, and the nearest on both sides of it.

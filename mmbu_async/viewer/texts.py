@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from mmbu_async.model import Json
 from mmbu_async.report import words
 from mmbu_async.report.plain import pieces, short
+from mmbu_async.scoring.iou import THRESHOLD
 from mmbu_async.viewer.address import token
 
 LINE = 300
@@ -60,6 +61,12 @@ def clock(unix_seconds: float) -> str:
     return datetime.fromtimestamp(unix_seconds).astimezone().strftime("%H:%M:%S")
 
 
+def iou(found: float) -> str:
+    """Three digits that never look like a match where there is none: 0.49996 is not 0.500."""
+    text = f"{found:.3f}"
+    return "under 0.500" if found < THRESHOLD <= float(text) else text
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "shown": shown,
     "line": line,
@@ -70,6 +77,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "duration": words.duration,
     "moment": words.moment,
     "clock": clock,
+    "iou": iou,
     "short": short,
     "token": token,
 }

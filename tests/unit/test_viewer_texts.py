@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmbu_async.report.plain import line as escaped
-from mmbu_async.viewer.texts import line, shown, value
+from mmbu_async.viewer.texts import iou, line, shown, value
 from tests.hostile import EVERYTHING, steering
 
 
@@ -53,6 +53,12 @@ def test_a_line_is_one_line_and_says_that_it_was_cut() -> None:
     assert line("x" * 10, 10) == "x" * 10
     assert line("x" * 11, 10) == "x" * 10 + "…"
     assert escaped("a") == "a"
+
+
+def test_an_overlap_never_looks_like_a_match_that_it_is_not() -> None:
+    assert [iou(value) for value in (0.0, 0.4994, 0.49996, 0.5, 1.0)] == [
+        *("0.000", "0.499", "under 0.500", "0.500", "1.000")
+    ]
 
 
 def test_values_read_well() -> None:

@@ -89,10 +89,13 @@ for (const select of document.querySelectorAll(".filters select")) {
   select.addEventListener("change", () => pointed && select.form.requestSubmit());
 }
 
-// Back from a row: its place in the list has the focus.
-if (location.hash.startsWith("#row-")) {
-  const link = document.getElementById(location.hash.slice(1))?.querySelector("a.open");
-  if (link) link.focus({ preventScroll: true });
-} else if (location.hash === "#q") {
-  search();
-}
+// Back from a row: its place in the list has the focus. The browser itself moves to the place when all is
+// loaded, and takes the focus away.
+addEventListener("load", () => setTimeout(() => {
+  if (location.hash.startsWith("#row-")) {
+    const link = document.getElementById(location.hash.slice(1))?.querySelector("a.open");
+    if (link) link.focus({ preventScroll: true });
+  } else if (location.hash === "#q") {
+    search();
+  }
+}));
