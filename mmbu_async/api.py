@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,22 @@ from mmbu_async.report.pairs_file import naming, read_pairs
 from mmbu_async.report.plan import Plan, make_plan
 from mmbu_async.sources import samples
 from mmbu_async.stats.power import ALPHA, POWER
-from mmbu_async.store import Replaced, RowDetail, RowRecord, RunCounts, RunRecord, RunTotals, Store
+from mmbu_async.store import (
+    Replaced,
+    RowDetail,
+    RowRecord,
+    RunCounts,
+    RunRecord,
+    RunTotals,
+    Store,
+    backup,
+    merge,
+    upkeep,
+)
+from mmbu_async.store.backup import Copied
+from mmbu_async.store.merge import Merged
+from mmbu_async.store.upkeep import Finding as StoreFinding
+from mmbu_async.store.upkeep import Vacuumed
 from mmbu_async.version import VERSION
 
 T = TypeVar("T")
@@ -466,6 +482,35 @@ async def doctor(config: RunConfig) -> list[Finding]:
         read_verdict=bench.rules.read_verdict,
     )
     return await examiner.examine(_first_row(bench))
+
+
+def store_backup(out: Path, *, store: Path = Path("mmbu.sqlite"), force: bool = False) -> Copied:
+    """Copy a store, also one that is being written, to the file `out`; `force` may replace that. See
+    `store.backup`."""
+    return backup.backup(store, out, force=force)
+
+
+def store_check(*, store: Path = Path("mmbu.sqlite")) -> list[StoreFinding]:
+    """Look through the whole store and change nothing; empty where all is well."""
+    return upkeep.check(store)
+
+
+def store_vacuum(*, store: Path = Path("mmbu.sqlite")) -> Vacuumed:
+    """Give back the space that the file does not need. Raises StoreLockedError while a run is at work."""
+    return upkeep.vacuum(store)
+
+
+def store_export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite"), force: bool = False) -> Copied:
+    """Write one run with all that belongs to it into a store of its own."""
+    return merge.export_run(store, run, out, force=force, now=time.time())
+
+
+def store_merge(other: Path, *, store: Path = Path("mmbu.sqlite"), rename: bool = False) -> Merged:
+    """Take every run of another store into this one; a second time only what has come since.
+
+    Raises RunChangedError where a run of one name is another experiment there, unless `rename`.
+    """
+    return merge.merge(store, other, rename=rename, now=time.time())
 
 
 def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
