@@ -31,6 +31,12 @@ INFERRING = frozenset({"run", "resume"})
 def build_report(store: Store, run: RunRecord, *, seed: int = 0) -> ReportData:
     """The report of a run as it stands. `seed` is that of the bootstrap: the same store and seed give the
     same intervals. Scores are taken as stored; whether they are up to date is said, not mended."""
+    # Another judge's verdicts may become the run's while this reads.
+    with store.snapshot():
+        return _build(store, store.run(run.name), seed)
+
+
+def _build(store: Store, run: RunRecord, seed: int) -> ReportData:
     census = Census()
     for row in store.outcomes(run.id):
         census.add(row)

@@ -61,6 +61,11 @@ class JudgesReport:
 
 def build_judges(store: Store, run: RunRecord, labels: Labels | None = None) -> JudgesReport:
     """Scores are taken as stored. Raises ConfigError where labels and run do not fit."""
+    with store.snapshot():
+        return _build(store, store.run(run.name), labels)
+
+
+def _build(store: Store, run: RunRecord, labels: Labels | None) -> JudgesReport:
     totals, judges = store.totals(run.id), store.judges(run.id)
     ran = provenance_of(store, run, selected=store.counts(run.id).selected)
     shown: list[DifferingRow] = []

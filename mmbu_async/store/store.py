@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -48,6 +48,7 @@ from mmbu_async.store.results import FlipRecord, JointCounts, Result
 from mmbu_async.store.rows import RowDetail, RowRecord
 from mmbu_async.store.scores import Replaced, ScoreInput
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import transaction
 from mmbu_async.store.votes import VotedRow, Votes
 
 
@@ -89,6 +90,12 @@ class Store:
 
     def _named(self) -> AbstractContextManager[None]:
         return named_errors(self.path)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is read inside is of one moment, whatever others write meanwhile; nothing is written."""
+        with self._named(), transaction(self._connection, "DEFERRED"):
+            yield
 
     # ------------------------------------------------------------ datasets
 

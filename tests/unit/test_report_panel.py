@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mmbu_async.model import Verdict
+from mmbu_async.model import Answer, Score, Status, Verdict
 from mmbu_async.report import build_report, to_json, to_markdown
 from mmbu_async.report.panel import Panel
 from mmbu_async.stats import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha
@@ -174,3 +174,33 @@ def test_judges_that_always_agree(make_run: MakeRun, keyed: list[dict[str, Any]]
     markdown = to_markdown(build_report(store, run))
     assert "alpha does not exist, since all verdicts are alike" in markdown
     assert "They disagree on none." in markdown
+
+
+def test_a_report_is_of_one_moment(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another judge's verdicts become the run's while the report is being made."""
+    store, run = make_run([{"id": f"row-{n}", "reply": "x", "judged": True} for n in range(4)])
+    vote(store, run, SECOND, [False] * 4)
+    second = store.judge("second", SECOND, now=1.0).id
+    outcomes = Store.outcomes
+
+    def scored(other: Store) -> Any:
+        for one in other.score_inputs(run.id, second):
+            yield one, Answer(text="x", how="tag"), Score(status=Status.SCORED, correct=False, fp=1, fn=1)
+
+    def interrupted(self: Store, run_id: int) -> Any:
+        for number, row in enumerate(outcomes(self, run_id)):
+            if number == 0:
+                with Store.open(store.path) as other:
+                    other.replace_scores(
+                        run.id, second, scored(other), package_version="2", now=9.0, publish={"model": "m"}
+                    )
+            yield row
+
+    monkeypatch.setattr(Store, "outcomes", interrupted)
+    during = build_report(store, run)
+    monkeypatch.undo()
+    after = build_report(store, run)
+    assert (during.rows.right, during.ran.judge.name if during.ran.judge else "") == (4, "claude-sonnet-5")
+    assert during.panel is not None and during.panel.judges[0].decides
+    assert during.notes == (), "nor does it take the scores for those of another judge"
+    assert (after.rows.right, after.ran.judge.name if after.ran.judge else "") == (0, "second")
