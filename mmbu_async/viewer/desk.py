@@ -143,7 +143,7 @@ class Desk:
         earlier = shelf.held
         browser = None if earlier is None else earlier.browser
         try:
-            shelf.held = await self._workers.run(lambda: _made(self.store, *pair, browser))
+            shelf.held = await self._workers.run(lambda: _made(self.store, *pair, browser, self._clock))
         except MmbuError as error:
             if earlier is None:
                 raise
@@ -172,13 +172,15 @@ def rules_for(run: RunRecord, store: Path) -> RunRules:
         return RunRules(config=None, rules=None, problem=str(error))
 
 
-def _made(store: Path, run: str, beside: str | None, earlier: Browser | None) -> _Held:
+def _made(
+    store: Path, run: str, beside: str | None, earlier: Browser | None, clock: Callable[[], float]
+) -> _Held:
     names = [run] if beside is None else [run, beside]
     problems = [_bring_up_to_date(store, name) for name in names]
     # Read anew: a run may have got another judge.
     with Store.open(store, create=False, read_only=True) as opened:
         records = [opened.run(name) for name in names]
-    browser = Browser.open(store, *records, earlier=earlier)
+    browser = Browser.open(store, *records, earlier=earlier, clock=clock)
     return _Held(browser=browser, problem=" ".join(filter(None, problems)))
 
 
