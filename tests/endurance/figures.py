@@ -41,7 +41,8 @@ def section(results: Path = RESULTS) -> str:
     lines = [
         f"`{figures['command']}`, {machine['date'][:10]}, commit {str(machine['commit'])[:12]}, "
         f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, "
-        f"SQLite {machine['sqlite']}; clock: {', '.join(figures['clock'])}; store on: {', '.join(figures['disk'])}.",
+        f"SQLite {machine['sqlite']}; clock: {', '.join(figures['clock'])}; "
+        f"store on: {', '.join(figures['disk'])}.",
         "",
         *_table("figure", rows),
         "",

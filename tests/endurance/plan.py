@@ -111,6 +111,8 @@ class Plan:
     judge_endpoint: str
     stream: bool
     judge_stream: bool
+    panel: int
+    """Further judges beside the first; the majority of all decides."""
     synchronous: str
     latency: str
     marked: dict[int, Fault]
@@ -124,7 +126,8 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
     rows = random.randrange(50, 81)
     marked = random.sample(range(rows), rows // 4)
     count = random.randrange(5, 9)
-    rejudged = random.random() < 0.4
+    panel = Random(f"panel {seed}").choice((0, 0, 0, 2))
+    rejudged = random.random() < 0.4 and not panel
     grown = random.randrange(0, count)
     endpoint = random.choice(("openai", "anthropic"))
     plan = Plan(
@@ -136,6 +139,7 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
         judge_endpoint=random.choice(("openai", "anthropic")),
         stream=random.random() < 0.5,
         judge_stream=random.random() < 0.5,
+        panel=panel,
         synchronous=random.choice(("full", "full", "normal")),
         latency=random.choice(("uniform:0.02,0.2", "lognormal:0.05,0.8", "exponential:0.08")),
         marked={row: random.choice((*CHARACTER, OPINION, OPINION)) for row in sorted(marked)},
@@ -170,6 +174,7 @@ def plain(seed: int) -> Plan:
         judge_endpoint="anthropic",
         stream=False,
         judge_stream=False,
+        panel=0,
         synchronous="full",
         latency="uniform:0.01,0.03",
         marked={},

@@ -13,9 +13,10 @@ from typing import Any
 
 from mmbu_async.simulator.demo import draw_split
 from tests.endurance import invariants
+from tests.endurance.commands import Commands
 from tests.endurance.disk import Disk
 from tests.endurance.endpoint import Endpoint, mark
-from tests.endurance.ledger import PRICES, Books, Terms, new_calls
+from tests.endurance.ledger import Books, Terms, new_calls
 from tests.endurance.plan import Blow, Episode, Plan
 from tests.endurance.program import Clock
 from tests.endurance.session import Played, Stage
@@ -73,7 +74,7 @@ class Seed:
         began = time.monotonic()
         outcome, plan = self._outcome, self._plan
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._data = _draw(plan, self._folder / "data")
+        self._commands = Commands(plan, _draw(plan, self._folder / "data"))
         expected = self._undisturbed()
         disk = Disk(self._folder / "disk")
         clock = Clock(self._folder)
@@ -111,7 +112,7 @@ class Seed:
         )
         endpoint.begin("undisturbed", None)
         try:
-            program = stage.start("undisturbed", self._run(stage, limit=plan.rows))
+            program = stage.start("undisturbed", self._commands.run(stage, limit=plan.rows))
             program.wait(END_S)
             program.end()
         finally:
@@ -122,18 +123,13 @@ class Seed:
             return invariants.scores(connection), invariants.replies(connection)
 
     def _session(self, stage: Stage, name: str, episode: Episode) -> None:
-        limit = episode.limit
         named = Blow.NAMES in {strike.blow for strike in episode.strikes}
         if not self._begun(stage):
-            arguments = self._run(stage, limit=limit, named=named)
+            arguments = self._commands.run(stage, limit=episode.limit, named=named)
         elif episode.rejudge:
-            arguments = ["rejudge", "r", "--store", str(stage.store), "--judge-model", "second-judge"]
-            arguments += ["--judge-base-url", self._url(stage, self._plan.judge_endpoint, named=named)]
-            # Another model has another price.
-            arguments += ["--judge-input-price", str(PRICES["input"])]
-            arguments += ["--judge-output-price", str(PRICES["output"])]
+            arguments = self._commands.rejudge(stage, named=named)
         else:
-            arguments = self._resume(stage, limit=limit, named=named)
+            arguments = self._commands.resume(stage, limit=episode.limit, named=named)
         self._close(stage, stage.play(name, arguments, episode))
 
     def _finish(self, stage: Stage, expected: tuple[invariants.Scores, invariants.Scores]) -> None:
@@ -152,7 +148,7 @@ class Seed:
             limit=self._plan.rows,
         )
         for number in range(LAST_RESUMES):
-            command = self._resume if self._begun(stage) else self._run
+            command = self._commands.resume if self._begun(stage) else self._commands.run
             played = stage.play(f"last-{number}", command(stage, limit=self._plan.rows), quiet)
             self._close(stage, played)
             if number and played.log:
@@ -212,7 +208,7 @@ class Seed:
             orderly=played.orderly,
             server_gone=bool(gone),
             concurrency=self._plan.concurrency,
-            judge_concurrency=self._plan.judge_concurrency,
+            judge_concurrency=self._plan.judge_concurrency * (1 + self._plan.panel),
         )
         self._books.close(played.name, calls, played.log, terms)
 
@@ -237,45 +233,6 @@ class Seed:
         with invariants.reading(stage.store) as connection:
             tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'run'").fetchone()
             return tables == (1,) and bool(connection.execute("SELECT 1 FROM run").fetchone())
-
-    # ------------------------------------------------------------ commands
-
-    def _run(self, stage: Stage, *, limit: int, named: bool = False) -> list[str]:
-        return ["run", "mmbu-public", *self._flags(stage, limit=limit, named=named, full=True)]
-
-    def _resume(self, stage: Stage, *, limit: int, named: bool = False) -> list[str]:
-        return ["resume", "r", *self._flags(stage, limit=limit, named=named, full=False)]
-
-    def _flags(self, stage: Stage, *, limit: int, named: bool, full: bool) -> list[str]:
-        """A resume takes the rest from the store; the address is given anew."""
-        plan = self._plan
-        flags = ["--store", str(stage.store), "--limit", str(limit)]
-        if full:
-            flags += ["--name", "r", "--model", "m", "--data", str(self._data)]
-            flags += ["--synchronous", plan.synchronous]
-        for dashes, endpoint, stream, concurrency in (
-            ("--", plan.endpoint, plan.stream, plan.concurrency),
-            ("--judge-", plan.judge_endpoint, plan.judge_stream, plan.judge_concurrency),
-        ):
-            flags += [f"{dashes}base-url", self._url(stage, endpoint, named=named)]
-            if not full:
-                continue
-            flags += [
-                *(f"{dashes}endpoint", endpoint, f"{dashes}concurrency", str(concurrency)),
-                *(
-                    f"{dashes}input-price",
-                    str(PRICES["input"]),
-                    f"{dashes}output-price",
-                    str(PRICES["output"]),
-                ),
-                *(f"{dashes}timeout", "4", f"{dashes}idle-timeout", "1.5", f"{dashes}connect-timeout", "2"),
-                *(f"{dashes}max-attempts", "4", f"{dashes}max-retry-time", "20"),
-            ]
-            flags += [f"{dashes}stream"] if stream else []
-        return flags
-
-    def _url(self, stage: Stage, endpoint: str, *, named: bool) -> str:
-        return stage.endpoint.url(named=named) + ("/v1" if endpoint == "openai" else "")
 
 
 class _Plain(Disk):
