@@ -631,6 +631,10 @@ def _bring_up_to_date(store: Store, run: RunRecord, path: Path) -> None:
         store.derive_verdicts(run.id, judge_id)
     if store.scores_stale(run.id, judge_id):
         _score(store, run, rules_of(config_of(run, path)), only_stale=True)
+    now = store.run(run.name)
+    if (now.judge.id if now.judge is not None else None) != judge_id:
+        # A rejudge has ended meanwhile: what was scored is not taken.
+        _bring_up_to_date(store, now, path)
 
 
 def _score(store: Store, run: RunRecord, rules: Rules, *, only_stale: bool) -> Replaced:

@@ -49,6 +49,7 @@ def score_run(
         package_version=package_version,
         now=time.time(),
         publish=publish,
+        while_judge=publish is None,
     )
 
 

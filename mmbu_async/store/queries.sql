@@ -107,6 +107,9 @@ SELECT name FROM run ORDER BY id;
 -- name: set_run_judge
 UPDATE run SET judge_id = :judge WHERE id = :run;
 
+-- name: judge_of_run
+SELECT judge_id FROM run WHERE id = :run;
+
 -- name: set_run_config
 UPDATE run SET config = :config WHERE id = :run;
 

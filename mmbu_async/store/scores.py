@@ -87,12 +87,14 @@ def replace(
     package_version: str,
     now: float,
     publish: Mapping[str, Json] | None = None,
+    while_judge: bool = False,
 ) -> Replaced:
     """Store scores, all or none of them. Rows that are not among them keep theirs.
 
     They gather in a temporary table of this connection, so that scoring may take its time without holding
     up a run that is writing; only the last step locks the store. `publish` are settings: in that same step
     they become the run's, and the judge the run's judge, so that nobody ever sees one without the others.
+    `while_judge` stores nothing where another judge has become the run's meanwhile.
     """
     connection.execute(query("new_scores"))
     stream = iter(scores)
@@ -103,6 +105,11 @@ def replace(
             insert_page(connection, query("put_new_score"), values)
             count += len(page)
         with transaction(connection):
+            if (
+                while_judge
+                and connection.execute(query("judge_of_run"), {"run": run_id}).fetchone()[0] != judge_id
+            ):
+                return Replaced(rows=0, rescore=None)
             rescore = changes.keep(connection, run_id, package_version=package_version, now=now)
             connection.execute(query("publish_scores"))
             connection.execute(query("note_scoring"), {"run": run_id, "version": package_version, "now": now})

@@ -287,10 +287,12 @@ class Store:
         package_version: str,
         now: float,
         publish: Mapping[str, Json] | None = None,
+        while_judge: bool = False,
     ) -> Replaced:
         """Store scores, all or none. Consumes a stream (`score_inputs` may feed it) and locks the store only
         at its end. What scores were before they changed is kept: see `last_rescore`. `publish`: in the same
-        transaction the judge becomes the run's judge, and these settings its settings."""
+        transaction the judge becomes the run's judge, and these settings its settings. `while_judge`: nothing
+        is stored where the run has another judge by then."""
         with self._named():
             return scores.replace(
                 self._connection,
@@ -300,6 +302,7 @@ class Store:
                 package_version=package_version,
                 now=now,
                 publish=publish,
+                while_judge=while_judge,
             )
 
     def scores_stale(self, run_id: int, judge_id: int | None) -> bool:

@@ -155,3 +155,24 @@ def test_a_process_that_is_killed_leaves_one_set_or_the_other(
         killed += done.returncode != 0
         assert published(kit.path) == (OLD if done.returncode else NEW)
     assert killed >= 3
+
+
+def test_scores_made_for_the_earlier_judge_come_too_late(
+    kit: StoreKit, judged: tuple[Store, RunRecord]
+) -> None:
+    """A report brings scores up to date while a rejudge ends in another process."""
+    store, run = judged
+
+    def overtaken() -> Iterator[tuple[ScoreInput, Answer, Score]]:
+        yield from scored(store, run, 1, "third")
+        with Store.open(kit.path) as other:
+            new = scored(other, run, 2, "second")
+            other.replace_scores(run.id, 2, new, package_version="2", now=8.0, publish=CONFIG)
+
+    done = store.replace_scores(run.id, 1, overtaken(), package_version="1", now=9.0, while_judge=True)
+    assert done.rows == 0
+    assert published(kit.path) == NEW
+    done = store.replace_scores(
+        run.id, 2, scored(store, run, 2, "second"), package_version="1", now=9.0, while_judge=True
+    )
+    assert done.rows == ROWS
