@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mmbu_async.model import Answer, Completion, Json, Sample, Score, Verdict
 from mmbu_async.store import changes, codec
@@ -105,10 +105,7 @@ def replace(
             insert_page(connection, query("put_new_score"), values)
             count += len(page)
         with transaction(connection):
-            if (
-                while_judge
-                and connection.execute(query("judge_of_run"), {"run": run_id}).fetchone()[0] != judge_id
-            ):
+            if while_judge and _judge_of(connection, run_id) != judge_id:
                 return Replaced(rows=0, rescore=None)
             rescore = changes.keep(connection, run_id, package_version=package_version, now=now)
             connection.execute(query("publish_scores"))
@@ -120,6 +117,11 @@ def replace(
     finally:
         connection.execute(query("drop_new_scores"))
     return Replaced(rows=count, rescore=rescore)
+
+
+def _judge_of(connection: sqlite3.Connection, run_id: int) -> int | None:
+    (found,) = connection.execute(query("judge_of_run"), {"run": run_id}).fetchone()
+    return cast("int | None", found)
 
 
 def _values(
