@@ -96,6 +96,8 @@ class RunResult:
     """Why the session ended early; None: nothing was left to do."""
     judge_coverage: float = 1.0
     """The share of rows with a verdict that was asked for: see RunConfig."""
+    verdict: str = "judge"
+    """Whose word makes the scores: see RunConfig."""
 
     @property
     def complete(self) -> bool:
@@ -587,6 +589,7 @@ async def _finish(worker: Worker, check: bool) -> RunResult:
         counts=counts,
         stopped=stopped,
         judge_coverage=worker.config.judge_coverage,
+        verdict=worker.config.verdict,
     )
 
 

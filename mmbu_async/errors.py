@@ -17,7 +17,8 @@
     ├── BudgetReachedError        the money cap is reached; drained, resumable                  exit 6
     └── InterruptedRunError       Ctrl-C or SIGTERM; drained, resumable                         exit 130
 
-A run that ends with rows failed or unjudged is no error: it is reported as incomplete and exits with 3.
+A run that ends with rows failed, or with more rows unjudged than `judge_coverage` allows, is no error: it is
+reported as incomplete and exits with 3.
 """
 
 from __future__ import annotations

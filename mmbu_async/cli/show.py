@@ -12,6 +12,7 @@ from rich.console import Console
 
 from mmbu_async.api import DataCheck, Rescored, RunResult, RunStatus, Shown
 from mmbu_async.cli.forms import deliver
+from mmbu_async.config import MAJORITY
 from mmbu_async.model import Benchmark
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
@@ -90,6 +91,8 @@ def how_to_go_on(result: RunResult, console: Console, *, rejudged: bool = False)
         _say(console, f"`mmbu resume {run}` goes on where this stopped.")
     elif counts.unjudged or counts.to_judge:
         _say(console, f"`mmbu rejudge {run}` asks the judge again about the unjudged rows.")
+        if result.verdict == MAJORITY:
+            _say(console, "Where the panel is tied, only another judge helps: --panel with one more.")
 
 
 def _coverage(result: RunResult) -> str:

@@ -75,6 +75,15 @@ def test_an_advised_command_can_be_pasted(tmp_path: Path, monkeypatch: pytest.Mo
     assert advice(away, stopped=InterruptedRunError("x")).startswith("`mmbu resume 'my run' --store")
 
 
+def test_a_tie_is_not_mended_by_asking_again(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    result = RunResult(run="r", store=tmp_path, counts=COUNTS, stopped=None, verdict="majority")
+    show.how_to_go_on(result, console)
+    assert isinstance(console.file, io.StringIO)
+    assert "Where the panel is tied, only another judge helps" in console.file.getvalue()
+    assert "tied" not in advice(tmp_path)
+
+
 def test_a_stopped_rejudge_is_not_gone_on_with_by_a_resume(tmp_path: Path) -> None:
     text = advice(tmp_path / "s.sqlite", stopped=InterruptedRunError("x"), rejudged=True)
     assert "rejudge" in text
