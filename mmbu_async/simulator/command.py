@@ -28,6 +28,10 @@ def parser() -> argparse.ArgumentParser:
     add("--tokens-per-second", type=float, default=None)
     add("--max-concurrent", type=int, default=None, help="replies made at once; others wait in order")
     add("--max-queue", type=int, default=None, help="requests that may wait")
+    add("--servers", type=int, default=None, help="the same with exact times, for measuring: instead of it")
+    add("--freeze", action="append", default=[], help="A-B: with --servers, seconds in which all stand still")
+    add("--even", action="store_true", help="latencies spread evenly over their distribution")
+    add("--reply-tokens", type=int, default=None, help="length of every reply, which then says nothing")
     add("--rpm", type=float, default=None, help="requests a minute, for each key and model")
     add("--tpm", type=float, default=None, help="tokens a minute, for each key and model")
     add("--limit-burst-s", type=float, default=60.0, help="seconds of its rate that a limit can save up")
@@ -70,6 +74,10 @@ def configure(arguments: argparse.Namespace) -> SimulatorConfig:
         tokens_per_second=arguments.tokens_per_second,
         max_concurrent=arguments.max_concurrent,
         max_queue=arguments.max_queue,
+        servers=arguments.servers,
+        freezes=tuple(map(_window, arguments.freeze)),
+        even_latency=arguments.even,
+        reply_tokens=arguments.reply_tokens,
         rpm=arguments.rpm,
         tpm=arguments.tpm,
         limit_burst_s=arguments.limit_burst_s,
@@ -91,6 +99,14 @@ def configure(arguments: argparse.Namespace) -> SimulatorConfig:
         log=arguments.log,
         log_memory=0,
     )
+
+
+def _window(text: str) -> tuple[float, float]:
+    begin, _, end = text.partition("-")
+    try:
+        return float(begin), float(end)
+    except ValueError:
+        raise ConfigError(f"--freeze {text}: write it as BEGIN-END in seconds, as 5-7.") from None
 
 
 def announce(url: str) -> None:

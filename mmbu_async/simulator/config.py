@@ -86,6 +86,16 @@ class SimulatorConfig:
     """Replies made at once; further requests wait first in, first out. None: no bound."""
     max_queue: int | None = None
     """Requests that may wait for a place; one more is told the endpoint is overloaded. None: no bound."""
+    servers: int | None = None
+    """The same in exact times (see `servers.py`), instead of `max_concurrent`: the capacity is this number
+    over the mean time that a reply takes. None: as `max_concurrent` says."""
+    freezes: tuple[tuple[float, float], ...] = ()
+    """With `servers`: from when to when none of them does anything, in seconds after the first request."""
+    even_latency: bool = False
+    """Latencies in order of arrival are spread evenly over their distribution, so that any few hundred
+    replies in a row have its percentiles, instead of drawn by the content of each request."""
+    reply_tokens: int | None = None
+    """Length of every reply to a question, which then says nothing; None: an answer to it."""
 
     rpm: float | None = None
     """Requests a minute, for each key and model."""
@@ -136,6 +146,18 @@ class SimulatorConfig:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ConfigError(f"simulator setting {name} must be above 0, not {value}.")
+        for name in ("servers", "reply_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"simulator setting {name} must be at least 1, not {value}.")
+        if self.servers is not None and self.max_concurrent is not None:
+            raise ConfigError("the simulator takes servers or max_concurrent, not both: leave one out.")
+        if self.freezes and self.servers is None:
+            raise ConfigError(
+                "simulator setting freezes needs servers that can stand still: give their number."
+            )
+        if any(not 0 <= begin < end for begin, end in self.freezes):
+            raise ConfigError("a freeze must end after it begins, and none begins before the first request.")
         if self.retry_after_style not in ("seconds", "ms", "both", "date", "reset"):
             raise ConfigError(
                 f"retry_after_style {self.retry_after_style!r} is none of seconds, ms, both, date, reset."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import web
 
@@ -75,14 +75,23 @@ async def drip(response: web.StreamResponse, body: bytes, interval_s: float) -> 
 async def paced(
     response: web.StreamResponse,
     events: Iterable[tuple[bytes, bool]],
-    tokens_per_second: float | None,
+    due: Callable[[int], Awaitable[None]] | None,
 ) -> None:
-    """Events of a stream: each token at its time on an absolute schedule, so that delays do not add up."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    """Events of a stream. `due` waits until the token of that number, from 0, is to go out; None: at once."""
     sent = 0
     for event, is_token in events:
-        if is_token and tokens_per_second is not None:
-            await asyncio.sleep(began + sent / tokens_per_second - loop.time())
+        if is_token and due is not None:
+            await due(sent)
             sent += 1
         await response.write(event)
+
+
+def at_speed(tokens_per_second: float) -> Callable[[int], Awaitable[None]]:
+    """Each token at its time on an absolute schedule that begins now, so that delays do not add up."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    async def due(token: int) -> None:
+        await asyncio.sleep(began + token / tokens_per_second - loop.time())
+
+    return due

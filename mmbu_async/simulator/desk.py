@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.limits import Limits, Places
 from mmbu_async.simulator.log import Milestones, RequestLog
+from mmbu_async.simulator.servers import Servers
 from mmbu_async.simulator.vision import Eyes
 
 
@@ -22,6 +23,7 @@ class Desk:
     eyes: Eyes
     executor: Executor
     places: Places
+    servers: Servers | None
     clock: Callable[[], float]
     """Monotonic seconds."""
     wall: Callable[[], float]
@@ -30,6 +32,8 @@ class Desk:
     """On the monotonic clock."""
     closing: bool = False
     arrived: Milestones = field(default_factory=Milestones)
+    served: int = 0
+    """Replies whose latency was drawn in order of arrival."""
     _occurrences: Counter[bytes] = field(default_factory=Counter)
     """One short entry a distinct request: some ten megabytes for a hundred thousand."""
     _limits: dict[tuple[str, str], Limits] = field(default_factory=dict)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import orjson
 from aiohttp import web
 
-from mmbu_async.simulator import delivery, headers, refusals, replies
+from mmbu_async.simulator import delivery, headers, refusals, replies, service
 from mmbu_async.simulator.config import unit
 from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.faults import Fault, choose
 from mmbu_async.simulator.limits import Limits, QueueFullError
 from mmbu_async.simulator.log import PictureRecord, Record, fingerprint
+from mmbu_async.simulator.servers import Servers, Turn
 from mmbu_async.simulator.vision import Findings
 from mmbu_async.simulator.wire import ApiError, ChatRequest, Envelope, Reply, Wire
 
@@ -38,6 +39,7 @@ class Exchange:
         self._occurrence = 0
         self._limits: Limits | None = None
         self._queued_s = 0.0
+        self._service_s = 0.0
         self._status = 0
         self._error = ""
         self._fault: Fault | None = None
@@ -88,11 +90,16 @@ class Exchange:
             return web.Response()
         if self._fault is Fault.TIMEOUT:
             await asyncio.Event().wait()
+        if desk.servers is not None:
+            return await self._serve(desk.servers, limits, request)
         async with self._place():
             reply = self._reply = await self._make(request)
             limits.charge_output(reply.usage.output_tokens)
-            await asyncio.sleep(self._service_s(request, reply))
-            return await self._deliver(request, reply)
+            latency = self._latency_s(request)
+            self._service_s = latency + service.talk_s(config, request, reply)
+            await asyncio.sleep(latency if request.stream else self._service_s)
+            speed = config.tokens_per_second
+            return await self._deliver(request, reply, None if speed is None else delivery.at_speed(speed))
 
     def _check_key(self) -> None:
         config = self._desk.config
@@ -123,6 +130,28 @@ class Exchange:
         finally:
             places.leave()
 
+    async def _serve(self, servers: Servers, limits: Limits, request: ChatRequest) -> web.StreamResponse:
+        """In exact times. Looking at images comes before: it takes this machine's time, not the servers'."""
+        reply = await self._make(request)
+        latency = self._latency_s(request)
+        self._service_s = latency + service.talk_s(self._desk.config, request, reply)
+        began = self._desk.clock()
+        try:
+            turn = servers.admit(self._service_s)
+        except QueueFullError:
+            raise self._api_error("overloaded") from None
+        self._reply = reply
+        self._queued_s = servers.moment(turn.ends) - began - self._service_s
+        limits.charge_output(reply.usage.output_tokens)
+        await servers.until(turn.begins + latency if request.stream else turn.ends)
+        return await self._deliver(request, reply, self._due(servers, turn, latency))
+
+    def _due(self, servers: Servers, turn: Turn, latency: float) -> Callable[[int], Awaitable[None]] | None:
+        speed = self._desk.config.tokens_per_second
+        if speed is None:
+            return None
+        return lambda token: servers.until(turn.begins + latency + token / speed)
+
     async def _make(self, request: ChatRequest) -> Reply:
         findings: Findings | None = None
         if request.pictures and self._desk.config.vision and request.role == "model":
@@ -133,31 +162,24 @@ class Exchange:
                 findings = await loop.run_in_executor(self._desk.executor, eyes.look, picture)
             if findings is None:
                 raise self._api_error("image_parse")
-        return replies.reply(replies.speak(request, findings), request, self._fault)
+        text = replies.speak(request, findings, self._desk.config.reply_tokens)
+        return replies.reply(text, request, self._fault)
 
-    def _service_s(self, request: ChatRequest, reply: Reply) -> float:
-        """Seconds from the start of the work to the first token (stream) or to the whole reply."""
-        config = self._desk.config
-        latency = config.latency
-        if request.role == "judge" and config.judge_latency is not None:
-            latency = config.judge_latency
-        seconds = latency.quantile(unit(config.seed, "latency", request.content, self._occurrence))
-        if self._fault is Fault.STALL:
-            seconds += config.stall_s
-        if config.tokens_per_second is not None and not request.stream:
-            seconds += reply.usage.output_tokens / config.tokens_per_second
-        return seconds
+    def _latency_s(self, request: ChatRequest) -> float:
+        return service.latency_s(self._desk, request, self._occurrence, self._fault)
 
     # ------------------------------------------------------------ sending
 
-    async def _deliver(self, request: ChatRequest, reply: Reply) -> web.StreamResponse:
+    async def _deliver(
+        self, request: ChatRequest, reply: Reply, due: Callable[[int], Awaitable[None]] | None
+    ) -> web.StreamResponse:
         envelope = self._envelope(request)
         if self._fault in (Fault.HTML_ERROR, Fault.HTML_PAGE):
             bad = self._fault is Fault.HTML_ERROR
             title = "502 Bad Gateway" if bad else "Log in to the network"
             return await self._send(502 if bad else 200, delivery.page(title), "text/html; charset=utf-8")
         if request.stream:
-            return await self._stream(request, reply, envelope)
+            return await self._stream(request, reply, envelope, due)
         value = self._wire.body(reply, envelope)
         if self._fault is Fault.ERROR_IN_200:
             value = self._wire.error(self._api_error("server_error"), self._request_id)
@@ -178,19 +200,24 @@ class Exchange:
             await delivery.whole(response, body)
         return response
 
-    async def _stream(self, request: ChatRequest, reply: Reply, envelope: Envelope) -> web.StreamResponse:
+    async def _stream(
+        self,
+        request: ChatRequest,
+        reply: Reply,
+        envelope: Envelope,
+        due: Callable[[int], Awaitable[None]] | None,
+    ) -> web.StreamResponse:
         self._status = 200
         headers_ = self._headers("text/event-stream; charset=utf-8") | {"cache-control": "no-cache"}
         response = await delivery.start(self._http, 200, headers_, None)
         events = list(self._wire.events(reply, envelope, request.include_usage))
         half = events[: max(1, len(events) // 2)]
-        speed = self._desk.config.tokens_per_second
         if self._fault is Fault.DRIP:
             body = b"".join(event for event, _ in events)
             await delivery.drip(response, body, self._desk.config.drip_interval_s)
             return response
         if self._fault in (Fault.RESET_MID_BODY, Fault.CUT_MID_BODY):
-            await delivery.paced(response, half, speed)
+            await delivery.paced(response, half, due)
             await delivery.broken(self._http, response, b"", orderly=self._fault is Fault.CUT_MID_BODY)
             return response
         if self._fault is Fault.ERROR_IN_200:
@@ -199,7 +226,7 @@ class Exchange:
         elif self._fault is Fault.MALFORMED_JSON:
             broken = events[len(half)][0]
             events = [*half, (broken[: len(broken) * 2 // 3] + b"\n\n", False), *events[len(half) + 1 :]]
-        await delivery.paced(response, events, speed)
+        await delivery.paced(response, events, due)
         await response.write_eof()
         return response
 
@@ -242,6 +269,7 @@ class Exchange:
             number=self._number,
             arrived_at=self._arrived_at,
             queued_s=self._queued_s,
+            service_s=self._service_s,
             ended_at=self._arrived_at + self._desk.clock() - self._arrived,
             path=self._http.path,
             kind=self._wire.name,

@@ -36,7 +36,10 @@ class Record:
     """Order of arrival, from 1."""
     arrived_at: float
     queued_s: float
-    """Waiting for a place."""
+    """Waiting for a place; with `servers`, also while they stand still, by plan: with `service_s` it is how
+    long the reply takes from arrival to its last token, whatever this machine is busy with."""
+    service_s: float
+    """What the reply takes from its place to its last token by the settings; 0 where none was made."""
     ended_at: float
     path: str
     kind: str

@@ -21,6 +21,7 @@ from mmbu_async.simulator.exchange import Exchange
 from mmbu_async.simulator.limits import Places
 from mmbu_async.simulator.log import Milestones, Record, RequestLog
 from mmbu_async.simulator.openai import OpenAI
+from mmbu_async.simulator.servers import Servers
 from mmbu_async.simulator.vision import Eyes
 from mmbu_async.simulator.wire import ApiError, Wire
 
@@ -46,6 +47,7 @@ class Simulator:
         self._clock, self._wall = clock, wall
         self._log = RequestLog(None, 0)
         self._arrived = Milestones()
+        self._servers: Servers | None = None
         self._stack = AsyncExitStack()
 
     @property
@@ -65,8 +67,18 @@ class Simulator:
         """Waits until every request that has come has also ended."""
         await self._log.ended.until(self._arrived.count)
 
+    def freeze(self, seconds: float) -> None:
+        """From now on no server does anything for so long; needs the setting `servers`."""
+        if self._servers is None:
+            raise ConfigError("only a simulator with servers can freeze: give their number.")
+        self._servers.freeze(seconds)
+
     async def __aenter__(self) -> Self:
         config = self.config
+        if config.servers is not None:
+            self._servers = Servers(
+                config.servers, clock=self._clock, queue=config.max_queue, freezes=config.freezes
+            )
         async with AsyncExitStack() as stack:
             self._log = stack.enter_context(RequestLog(config.log, config.log_memory))
             executor = ThreadPoolExecutor(config.vision_workers, "simulator-eyes")
@@ -77,6 +89,7 @@ class Simulator:
                 eyes=Eyes(config.vision_cache),
                 executor=executor,
                 places=Places(config.max_concurrent, config.max_queue),
+                servers=self._servers,
                 clock=self._clock,
                 wall=self._wall,
                 began=self._clock(),
