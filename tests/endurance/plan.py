@@ -118,6 +118,8 @@ class Plan:
     marked: dict[int, Fault]
     """Rows to which the model replies in its own way, or of which the judge has an opinion of its own."""
     episodes: tuple[Episode, ...]
+    exports: bool = True
+    """Whether they are looked at in the end."""
 
 
 def draw(seed: int, *, episodes: int | None = None) -> Plan:
@@ -163,8 +165,8 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
 def plain(seed: int) -> Plan:
     """Two kills on a slow disk and no other trouble: what a broken checkpoint cannot hide from."""
     random = Random(f"plain {seed}")
-    rows = 40
-    moments = (random.randrange(8, 12), random.randrange(16, 20))
+    rows = 24
+    moments = (random.randrange(6, 9), random.randrange(9, 13))
     return Plan(
         seed=seed,
         rows=rows,
@@ -178,6 +180,7 @@ def plain(seed: int) -> Plan:
         synchronous="full",
         latency="uniform:0.01,0.03",
         marked={},
+        exports=False,
         episodes=tuple(
             Episode(
                 strikes=(Strike(blow=Blow.KILL, after=moment, seconds=0.0, variant=0.5),),

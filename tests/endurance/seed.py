@@ -166,7 +166,8 @@ class Seed:
             if found != wanted:
                 first = next((pair for pair in zip(found, wanted, strict=False) if pair[0] != pair[1]), None)
                 self._broken(f"{what} differ from those of the undisturbed run: {first}")
-        self._export(stage, expected[1])
+        if self._plan.exports:
+            self._export(stage, expected[1])
 
     def _export(self, stage: Stage, expected: invariants.Scores) -> None:
         files = [self._folder / f"rows.{ending}" for ending in ("jsonl", "csv", "parquet")]
