@@ -76,11 +76,19 @@ def _panel_changes(before: Mapping[str, Identity], now: Mapping[str, Identity]) 
     """Judges that only have another name, or stand in another place, are the same."""
     if sorted(map(canonical, before.values())) == sorted(map(canonical, now.values())):
         return ()
-    return differences({"panel": _plain(before)}, {"panel": _plain(now)})
+    lines: tuple[str, ...] = ()
+    for label in sorted(before.keys() | now.keys()):
+        was, is_now = before.get(label), now.get(label)
+        if was is not None and is_now is not None:
+            lines += tuple(f"panel.{label}.{change}" for change in differences(was, is_now))
+        else:
+            # One that comes or goes is told by its model, not by each of its settings.
+            lines += differences({f"panel.{label}": _model(was)}, {f"panel.{label}": _model(is_now)})
+    return lines
 
 
-def _plain(panel: Mapping[str, Identity]) -> dict[str, Json]:
-    return {label: dict(identity) for label, identity in panel.items()}
+def _model(judge: Identity | None) -> Json:
+    return None if judge is None else judge["model"]
 
 
 def _decider(config: RunConfig) -> str:

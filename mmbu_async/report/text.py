@@ -231,7 +231,9 @@ def _provenance(report: ReportData) -> Iterator[RenderableType]:
         facts.append(("Judge", "none"))
     else:
         facts.append(("Judge", f"{_party(ran.judge)}; verdicts kept as {ran.judge.name}"))
-    facts += [("Asked", f"{party.name}: {_party(party)}") for party in ran.panel]
+    for party in ran.panel:
+        called = "" if party.name == party.model else f"{party.name}: "
+        facts.append(("Asked", called + _party(party)))
     prompts = {**ran.model.prompts, **(ran.judge.prompts if ran.judge else {})}
     facts += [
         ("Prompts", ", ".join(f"{name} {sha[:12]}" for name, sha in prompts.items()) or "none"),

@@ -163,8 +163,11 @@ async def test_another_panel_is_another_judge(data: Path, store: Path) -> None:
         await api.evaluate(judges.config(store, data, limit=5))
         asked = await judges.asked()
         changes: list[tuple[dict[str, Any], str]] = [
-            ({"panel": [judges.judge("b")]}, r"panel\.c\.model: judge-c -> none"),
-            ({"panel": [judges.judge("b"), judges.judge("c") | {"temperature": 0.5}]}, "temperature"),
+            ({"panel": [judges.judge("b")]}, r"panel\.c: judge-c -> none"),
+            (
+                {"panel": [judges.judge("b"), judges.judge("c") | {"temperature": 0.5}]},
+                r"panel\.c\.temperature: none -> 0\.5",
+            ),
             ({"panel": [], "verdict": "judge"}, "verdict: majority -> judge"),
             ({"judge": {"max_tokens": 99}}, "max_tokens: 512 -> 99"),
         ]
