@@ -8,6 +8,8 @@ import itertools
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import ExitStack, closing
 from functools import partial
@@ -159,6 +161,57 @@ def test_ctrl_c_ends_the_program_at_once_and_quietly(program_store: Path) -> Non
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert time.monotonic() - began < 5
+
+
+STUCK = """
+import time
+from mmbu_async.__main__ import main
+from mmbu_async.viewer import pictures
+
+def stuck(*given):
+    print("stuck", flush=True)
+    time.sleep(600)
+
+pictures.prepare = stuck
+main()
+"""
+
+
+def test_ctrl_c_waits_for_no_thread(tmp_path: Path) -> None:
+    """An image can take its time, and a hub's dataset still more."""
+    data = tmp_path / "data"
+    (data / "images").mkdir(parents=True)
+    (data / "metadata.jsonl").write_text("{}\n")
+    (data / "images" / "a.png").write_bytes(b"x")
+    with ExitStack() as stack:
+        make = RunMaker(tmp_path / "store.sqlite", stack)
+        make([{"id": "only", "reply": "x", "correct": True}], config={**CONFIG, "data": str(data)})
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            STUCK,
+            "view",
+            "test-run",
+            "--store",
+            str(tmp_path / "store.sqlite"),
+            "--no-open",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    address = process.stdout.readline().split()[3]
+    host, port = address.removeprefix("http://").rstrip("/").split(":")
+    with socket.create_connection((host, int(port))) as asking:
+        asking.sendall(b"GET /image?key=1&n=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert process.stdout.readline() == "stuck\n"
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "")
     assert time.monotonic() - began < 5
 
