@@ -29,6 +29,7 @@ from mmbu_async.pipeline.dryrun import DryRun
 from mmbu_async.report import ReportData
 from mmbu_async.report.adaptations import Adaptations
 from mmbu_async.report.comparison import Comparison
+from mmbu_async.report.judges import JudgesReport
 from mmbu_async.report.plan import Plan
 from mmbu_async.store import RowRecord
 from mmbu_async.tasks.mmbu_public import MmbuPublic
@@ -67,10 +68,14 @@ def configure() -> RunConfig:
         where={"metadata_stain": "H&E"},
         max_cost=25.0,
         judge=JudgeConfig(model="claude-sonnet-5", endpoint="anthropic", name="official"),
+        panel=(JudgeConfig(model="gpt-4o", endpoint="openai"),),
+        verdict="majority",
+        judge_coverage=0.98,
         synchronous="full",
         preflight=True,
     )
     assert_type(config.judge.max_tokens, int)
+    assert_type(config.judges, tuple[JudgeConfig, ...])
     assert_type(config.store, Path)
     assert_type(config.host, str)
     return config
@@ -87,6 +92,7 @@ async def work(config: RunConfig) -> None:
     assert_type(result.report(), ReportData)
     assert_type(await api.resume("night", store=STORE, changes={"concurrency": 8}), RunResult)
     assert_type(await api.rejudge("night", store=STORE, judge=JudgeConfig(model="x")), RunResult)
+    assert_type(await api.rejudge("night", failed=True, changes={"judge_coverage": 0.98}), RunResult)
     assert_type(await api.doctor(config), list[Finding])
     for row in result:
         read(row)
@@ -106,6 +112,7 @@ def look(config: RunConfig) -> None:
     assert_type(api.rows("night", store=STORE), Iterator[RowRecord])
     assert_type(api.compare(["base", "night"], store=STORE, flips=Path("flips.csv")), Comparison)
     assert_type(api.compare_pairs(Path("pairs.csv"), store=STORE), Adaptations)
+    assert_type(api.judges("night", store=STORE, labels=Path("labels.csv")), JudgesReport)
     assert_type(api.plan("night", store=STORE, difference=0.02), Plan)
     assert_type(api.plan(rows=5000, accuracy=0.6, disagreement=0.3, power=0.9, alpha=0.01), Plan)
     assert_type(api.rescore("night", store=STORE).changed, tuple[str, ...])

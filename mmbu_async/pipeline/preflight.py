@@ -23,6 +23,8 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
     if not with_model:
         return
     tried = 0
+    # Judges that have given no verdict on any of the rows; None before the first reply.
+    silent: list[str] | None = None
     async for row in _candidates(infer):
         if infer.stop:
             return
@@ -31,8 +33,10 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
             # A broken image says nothing of the endpoint. The run meets the row again and records it.
             continue
         outcome = await infer.ask(prepared)
-        silent = await _silent(infer.panel) if isinstance(outcome, Completion) else []
-        judged = isinstance(outcome, Completion) and not silent
+        if isinstance(outcome, Completion):
+            now = await _silent(infer.panel)
+            silent = now if silent is None else [label for label in silent if label in now]
+        judged = silent == []
         tried += 1
         if judged or tried == TRIES:
             break
@@ -40,7 +44,7 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
         return
     if judged or infer.stop or (infer.breaker.proven and _refused(outcome)):
         return
-    what = f"the judge {', '.join(silent)} gave no verdict on"
+    what = f"the judge {', '.join(silent or ())} gave no verdict on"
     why = ""
     if isinstance(outcome, Failure):
         what = "the model did not answer"
