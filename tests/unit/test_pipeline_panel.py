@@ -1,4 +1,4 @@
-"""Rows between their reply and the last of their verdicts: counted once each, however many judges there are."""
+"""Rows between their reply and the last of their verdicts: counted once each, whatever the judges' number."""
 
 from __future__ import annotations
 
