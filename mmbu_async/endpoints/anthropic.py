@@ -88,6 +88,8 @@ class AnthropicStream:
 
     def __init__(self) -> None:
         self.started = False
+        self.spoken = 0
+        self.thought = 0
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reason = ""
@@ -104,8 +106,13 @@ class AnthropicStream:
             delta = data.get("delta") or {}
             text = str(delta.get("text") or "")
             self.started = self.started or bool(text)
+            reasoning = str(delta.get("thinking") or "")
+            if text:
+                self.spoken += 1
+            elif reasoning:
+                self.thought += 1
             self._text.append(text)
-            self._reasoning.append(str(delta.get("thinking") or ""))
+            self._reasoning.append(reasoning)
         elif kind == "message_start":
             message = data.get("message") or {}
             self._usage.update(table_of(message.get("usage")))

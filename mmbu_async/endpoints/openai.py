@@ -99,6 +99,8 @@ class OpenAIStream:
 
     def __init__(self) -> None:
         self.started = False
+        self.spoken = 0
+        self.thought = 0
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -134,9 +136,15 @@ class OpenAIStream:
             delta = choice.get("delta") or {}
             text = text_of(delta.get("content"))
             self.started = self.started or bool(text)
+            reasoning = text_of(delta.get("reasoning_content") or delta.get("reasoning"))
+            refusal = text_of(delta.get("refusal"))
+            if text or refusal:
+                self.spoken += 1
+            elif reasoning:
+                self.thought += 1
             self._text.append(text)
-            self._reasoning.append(text_of(delta.get("reasoning_content") or delta.get("reasoning")))
-            self._refusal.append(text_of(delta.get("refusal")))
+            self._reasoning.append(reasoning)
+            self._refusal.append(refusal)
             self._finish = str(choice.get("finish_reason") or self._finish)
 
     def result(self, headers: Headers, status: int) -> Completion | Failure:

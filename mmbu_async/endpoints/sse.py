@@ -8,34 +8,55 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each event; several `data:` lines are joined by a line feed.
+    """The data of each event, in the order in which they come."""
+    splitter = EventSplitter()
+    async for chunk in chunks:
+        for event in splitter.feed(chunk):
+            yield event
+    for event in splitter.end():
+        yield event
+
+
+class EventSplitter:
+    """The data of each event, a piece of the body at a time; several `data:` lines are joined by a line feed.
 
     Comments and events without data, which keep a connection alive, are left out. An event that the end of
     the body cuts short is given all the same: some servers leave the last blank line out.
     """
-    rest = b""
-    data: list[bytes] = []
-    begun = False
-    async for chunk in chunks:
-        rest += chunk
-        if not begun:
+
+    __slots__ = ("_begun", "_data", "_rest")
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The events that this piece completes."""
+        rest = self._rest + chunk
+        if not self._begun:
             if len(rest) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(rest):
-                continue
-            begun, rest = True, rest.removeprefix(_BYTE_ORDER_MARK)
+                self._rest = rest
+                return []
+            self._begun, rest = True, rest.removeprefix(_BYTE_ORDER_MARK)
         lines = rest.splitlines(keepends=True)
         # A carriage return at the very end may be half of a line end.
-        rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+        self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+        done: list[bytes] = []
         for line in lines:
             if stripped := line.rstrip(b"\r\n"):
-                _take(stripped, data)
-            elif data:
-                yield b"\n".join(data)
-                data = []
-    _take(rest.rstrip(b"\r"), data)
-    if data:
-        yield b"\n".join(data)
+                self._take(stripped)
+            elif self._data:
+                done.append(b"\n".join(self._data))
+                self._data = []
+        return done
 
+    def end(self) -> list[bytes]:
+        """What the end of the body cut short."""
+        self._take(self._rest.rstrip(b"\r"))
+        left, self._data, self._rest = self._data, [], b""
+        return [b"\n".join(left)] if left else []
 
-def _take(line: bytes, data: list[bytes]) -> None:
-    if line.startswith(b"data:") and (value := line[5:].removeprefix(b" ")):
-        data.append(value)
+    def _take(self, line: bytes) -> None:
+        if line.startswith(b"data:") and (value := line[5:].removeprefix(b" ")):
+            self._data.append(value)

@@ -1,7 +1,8 @@
 """The wire itself: bytes out, bytes in. The seam where a test or another machine can stand.
 
-Only this module knows aiohttp. The connector's own limit is off (aiohttp stops at 100 connections unless
-told otherwise): how many calls are under way is decided in one place, the gate.
+Only this module knows aiohttp, and `timed.py`, its double with a stopwatch. The connector's own limit is off
+(aiohttp stops at 100 connections unless told otherwise): how many calls are under way is decided in one
+place, the gate.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -112,6 +113,7 @@ class AiohttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Content-Type": "application/json", "User-Agent": "mmbu-async"},
             skip_auto_headers=("Accept",),
+            trace_configs=self._traces(),
         )
         return self
 
@@ -132,17 +134,27 @@ class AiohttpTransport:
         self, url: str, headers: Mapping[str, str], body: bytes
     ) -> AsyncIterator[StreamedResponse]:
         async with self._request(url, headers, body) as response:
-            yield _AiohttpStream(response, self)
+            yield AiohttpStream(response, self)
+
+    def _traces(self) -> list[aiohttp.TraceConfig]:
+        """What is told of each request on its way: nothing, for telling costs time."""
+        return []
 
     @asynccontextmanager
     async def _request(
-        self, url: str, headers: Mapping[str, str], body: bytes
+        self, url: str, headers: Mapping[str, str], body: Any, context: object = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """`body`: bytes, or what aiohttp can send. `context` is what traces are handed."""
         if self._session is None:
             raise RuntimeError("the transport is used outside its async context")
         try:
             response = await self._session.post(
-                url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+                trace_request_ctx=context,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._named(error, sent=not isinstance(error, aiohttp.ClientConnectorError)) from error
@@ -188,7 +200,9 @@ class AiohttpTransport:
                 return TransportError(FailureKind.CONNECTION, text, sent=sent)
 
 
-class _AiohttpStream:
+class AiohttpStream:
+    """A `StreamedResponse` over aiohttp's."""
+
     def __init__(self, response: aiohttp.ClientResponse, transport: AiohttpTransport) -> None:
         self.status = response.status
         self.headers: Headers = response.headers

@@ -22,6 +22,10 @@ class StreamParser(Protocol):
 
     started: bool
     """Whether a content token has come."""
+    spoken: int
+    """Events so far with a piece of the reply, a refusal included."""
+    thought: int
+    """Events so far with a piece of reasoning and none of the reply."""
 
     def feed(self, event: bytes) -> None:
         """Take the data of one server-sent event."""

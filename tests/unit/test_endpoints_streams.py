@@ -147,8 +147,16 @@ def test_the_clock_of_the_first_token_starts_at_content(wire: WireFormat) -> Non
     for event in head:
         parser.feed(orjson.dumps(event))
     assert not parser.started
+    assert (parser.spoken, parser.thought) == (0, 1)
     parser.feed(orjson.dumps(token))
     assert parser.started
+    assert (parser.spoken, parser.thought) == (1, 1)
+
+
+def test_a_refusal_is_a_piece_of_the_reply_to_count() -> None:
+    parser = OpenAIChat().stream_parser()
+    parser.feed(orjson.dumps(piece({"refusal": "I cannot"})))
+    assert (parser.spoken, parser.started) == (1, False)
 
 
 FIELD = st.sampled_from(
