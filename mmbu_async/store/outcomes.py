@@ -15,6 +15,11 @@ STRATA_KEPT = 10_000
 """Parsed strata that are kept for the next row with the same; a benchmark has far fewer combinations."""
 
 
+# Calling an enum takes five times as long as looking its members up, which counts with many thousand rows.
+_STATUSES = {member.value: member for member in Status}
+_FINISHES = {member.value: member for member in Finish}
+
+
 class Spent(NamedTuple):
     """Time and tokens of one reply; those that the endpoint did not report are None."""
 
@@ -72,7 +77,7 @@ def _outcome_from(values: tuple[Any, ...], known: dict[str, Mapping[str, tuple[s
     score = None
     if status is not None:
         score = Score(
-            status=Status(status),
+            status=_STATUSES[status],
             correct=None if correct is None else bool(correct),
             tp=tp,
             fp=fp,
@@ -86,7 +91,7 @@ def _outcome_from(values: tuple[Any, ...], known: dict[str, Mapping[str, tuple[s
         score=score,
         how=how,
         answered=answer is None or bool(answer.strip()),
-        finish=None if finish is None else Finish(finish),
+        finish=None if finish is None else _FINISHES[finish],
         model=model or "",
         failure=None if failure is None else FailureKind(failure),
         image_scale=1.0 if scale is None else scale,
