@@ -166,12 +166,12 @@ def plain(seed: int) -> Plan:
     """Two kills on a slow disk and no other trouble: what a broken checkpoint cannot hide from."""
     random = Random(f"plain {seed}")
     rows = 24
-    moments = (random.randrange(6, 9), random.randrange(9, 13))
+    moments = (random.randrange(12, 16), random.randrange(10, 15))
     return Plan(
         seed=seed,
         rows=rows,
-        concurrency=3,
-        judge_concurrency=3,
+        concurrency=2,
+        judge_concurrency=2,
         endpoint="openai",
         judge_endpoint="anthropic",
         stream=False,

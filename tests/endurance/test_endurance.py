@@ -40,7 +40,7 @@ def test_seeds_break_no_invariant(tmp_path: Path) -> None:
 
 TEETH = {
     "": "1 seeds, 0 with a broken invariant",
-    "early-ack": "whole replies are lost, more than 3 slots",
+    "early-ack": "whole replies are lost, more than 2 slots",
     "no-resume-filter": "calls of a resume that had nothing left to do",
 }
 
