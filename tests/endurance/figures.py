@@ -39,7 +39,7 @@ def section(results: Path = RESULTS) -> str:
         ("most memory of a session, MB", round(figures["most_memory_mb"])),
     ]
     lines = [
-        f"`{figures['command']}`, {machine['date'][:10]}, commit {str(machine['commit'])[:12]}, "
+        f"`{figures['command']}`, {machine['date'][:10]}, commit {', '.join(figures['commits'])}, "
         f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, "
         f"SQLite {machine['sqlite']}; clock: {', '.join(figures['clock'])}; "
         f"store on: {', '.join(figures['disk'])}.",

@@ -39,13 +39,14 @@ class Rounds:
         """0 where no invariant is broken. What the file has of these seeds is taken from there."""
         wanted = list(seeds)
         self.folder.mkdir(parents=True, exist_ok=True)
+        commit = describe()["commit"]
         if self.out is not None and self.out.exists():
             kept = json.loads(self.out.read_text("utf-8"))["per_seed"]
             self.done = {one["seed"]: one for one in kept if one["seed"] in wanted and not one["broken"]}
         with ThreadPoolExecutor(jobs) as pool:
             playing = [pool.submit(self._one, seed) for seed in wanted if seed not in self.done]
             for future in as_completed(playing):
-                one = future.result()
+                one = future.result() | {"commit": commit}
                 self.done[one["seed"]] = one
                 self._tell(one)
                 self._write()
@@ -60,6 +61,7 @@ class Rounds:
         return {
             "command": f"python -m tests.endurance --seeds {len(seeds)}",
             "machine": describe(),
+            "commits": sorted({str(one["commit"]) for one in seeds}),
             "clock": sorted({one["clock"] for one in seeds}),
             "disk": sorted({one["disk"] for one in seeds}),
             "seeds": len(seeds),

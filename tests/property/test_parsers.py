@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,22 @@ def test_every_value_stands_in_the_judge_s_prompt_as_it_is_and_changes_nothing_e
     values = (question, "\n".join(f"- {label}" for label in labels), truth, answer)
     assert len(text) == len(empty) + sum(map(len, values))
     assert all(value in text for value in values)
+
+
+@given(
+    question=st.text(min_size=1).filter(lambda text: bool(text.strip())),
+    options=st.lists(st.integers(10**9, 10**12).map(str), min_size=1, max_size=5, unique=True),
+)
+def test_the_model_sees_the_question_as_it_is_and_neither_options_nor_truth(
+    question: str, options: list[str]
+) -> None:
+    for benchmark, sample in known().asked:
+        if benchmark.name == "mmbu-public":
+            asked = replace(sample, question=question, answer=options[0], options=tuple(options))
+            prompt = benchmark.prompt(asked)
+            whole = f"{prompt.system}\n{prompt.text}"
+            assert question.strip() in whole
+            assert not any(option in whole.replace(question, "") for option in options)
 
 
 @FORMATS
