@@ -23,6 +23,7 @@ from mmbu_async.config import JudgeConfig, RunConfig, build_config
 from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
 from mmbu_async.model import Benchmark, ImageRef, Json, Sample
+from mmbu_async.pipeline.asking import Asked, ask_limits, ask_pause
 from mmbu_async.pipeline.doctor import Doctor, Finding
 from mmbu_async.pipeline.dryrun import DryRun, DryRunner
 from mmbu_async.pipeline.opening import (
@@ -58,6 +59,8 @@ from mmbu_async.report.plan import Plan, make_plan
 from mmbu_async.sources import samples
 from mmbu_async.stats.power import ALPHA, POWER
 from mmbu_async.store import (
+    Lease,
+    Limits,
     Replaced,
     RowDetail,
     RowRecord,
@@ -418,15 +421,50 @@ class RunStatus:
     run: RunRecord
     counts: RunCounts
     totals: RunTotals
+    process: Lease | None = None
+    """Who works on it at the moment; None: nobody."""
+    paused: bool = False
+    """Whether that process starts no call for now."""
 
 
 def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
     """Where a run stands, or all runs of a store, oldest first."""
     with open_existing(store) as opened:
         found = opened.runs() if run is None else [opened.run(run)]
+        leases = {lease.run_id: lease for lease in opened.leases(time.time()) if lease.alive}
         return [
-            RunStatus(run=one, counts=opened.counts(one.id), totals=opened.totals(one.id)) for one in found
+            RunStatus(
+                run=one,
+                counts=opened.counts(one.id),
+                totals=opened.totals(one.id),
+                process=leases.get(one.id),
+                paused=one.id in leases and opened.control(one.id).paused,
+            )
+            for one in found
         ]
+
+
+def limit(run: str, *, store: Path = Path("mmbu.sqlite"), limits: Limits | None = None) -> Asked:
+    """Change how fast a run may call: of the process at work on it at once, and for later sessions.
+
+    `limits` maps `""` (the model under test), `judge` or a judge's name to any of `concurrency`, `rpm` and
+    `tpm` (None: no limit). Without it, says what holds. Raises ConfigError for a limit that cannot be.
+    """
+    with open_existing(store) as opened:
+        return ask_limits(opened, opened.run(run), limits or {})
+
+
+def pause(run: str, *, store: Path = Path("mmbu.sqlite")) -> Asked:
+    """Let the process at work on a run start no further call until `continue_run`; calls under way finish.
+    Raises ConfigError where nobody is at work."""
+    with open_existing(store) as opened:
+        return ask_pause(opened, opened.run(run), paused=True)
+
+
+def continue_run(run: str, *, store: Path = Path("mmbu.sqlite")) -> Asked:
+    """Let a paused run go on. Raises ConfigError where nobody is at work."""
+    with open_existing(store) as opened:
+        return ask_pause(opened, opened.run(run), paused=False)
 
 
 def dry_run(config: RunConfig) -> DryRun:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from mmbu_async.cli import comparing, exporting, judging, storing
+from mmbu_async.cli import comparing, exporting, judging, steering, storing
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen
 from mmbu_async.cli.options import with_settings
@@ -181,6 +181,11 @@ def status(
     from mmbu_async.cli import show
 
     show.status(api.status(name, store=store), screen(), one=name is not None, store=store)
+
+
+app.command()(steering.limit)
+app.command()(steering.pause)
+app.command(name="continue")(steering.continue_)
 
 
 @app.command()

@@ -69,9 +69,23 @@ def _print(data: ReportData, console: Console, full: bool) -> None:
 
 def status(found: list[RunStatus], console: Console, *, one: bool, store: Path) -> None:
     if one:
-        print_status(found[0].run, found[0].counts, found[0].totals, console, flags=_store_flag(store))
+        status = found[0]
+        print_status(
+            status.run,
+            status.counts,
+            status.totals,
+            console,
+            flags=_store_flag(store),
+            process=status.process,
+            paused=status.paused,
+        )
     else:
-        print_runs([(status.run, status.counts) for status in found], console)
+        working = {
+            status.run.id: "paused" if status.paused else "at work"
+            for status in found
+            if status.process is not None
+        }
+        print_runs([(status.run, status.counts) for status in found], console, working=working)
 
 
 def row(shown: Shown, console: Console) -> None:

@@ -124,6 +124,11 @@ class EndpointClient:
     async def __aexit__(self, *details: object) -> None:
         await self._stack.__aexit__(*details)  # type: ignore[arg-type]
 
+    def limit(self, settings: CallSettings) -> None:
+        """Take over the limits of these settings, at once; they differ in nothing else."""
+        self.settings = settings
+        self.gate.limit(concurrency=settings.concurrency, rpm=settings.rpm, tpm=settings.tpm)
+
     async def call(self, body: bytes, expected: Expected, keep: Keep) -> Completion | Failure:
         """The outcome that stands after all attempts. Raises Draining when no further call may start.
 
@@ -139,9 +144,12 @@ class EndpointClient:
             used = 0.0
             try:
                 await self._purse.hold(held)
-                if self.gate.closing:
+                try:
+                    # Money may have come late, and the gate be held or closed since the permit.
+                    await self.gate.unheld()
+                except BaseException:
                     self._purse.settle(held, 0.0)
-                    raise Draining
+                    raise
                 spent = held
                 used = expected.input_tokens + expected.usual_output_tokens
                 try:
@@ -166,7 +174,7 @@ class EndpointClient:
             attempt,
             self._policy,
             sleep=self.gate.sleep,
-            clock=time.monotonic,
+            clock=self.gate.time_for_calls,
             random=self._random,
             note=note,
         )

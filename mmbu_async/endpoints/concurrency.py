@@ -50,9 +50,12 @@ class Cap:
 
     def __init__(self, maximum: int, start: int = START) -> None:
         self.maximum = maximum
+        self._start = start
         self.in_flight = 0
         self.episode = 0
         """Times the cap was cut."""
+        self._untried_since = 0
+        """The episode in which the cap was last new to the endpoint, and slow start began."""
         self._cap = float(max(1, min(start, maximum)))
         self._refused = math.inf
         """The cap at the last cut."""
@@ -71,7 +74,7 @@ class Cap:
 
     @property
     def slow_start(self) -> bool:
-        return self.episode == 0
+        return self.episode == self._untried_since
 
     @property
     def has_room(self) -> bool:
@@ -101,6 +104,17 @@ class Cap:
         self._round_left -= 1
         if self._round_left <= 0:
             self._start_round()
+
+    def change(self, maximum: int) -> None:
+        """Another maximum. A larger one is a word that the endpoint takes more than it did: the cap is as
+        at the start of a run, where it is not larger already, and slow start begins anew."""
+        if maximum > self.maximum:
+            self._untried_since = self.episode
+            self._refused = math.inf
+            self._cap = max(self._cap, float(self._start))
+        self.maximum = maximum
+        self._cap = min(self._cap, float(maximum))
+        self._start_round()
 
     @property
     def _may_grow(self) -> bool:
@@ -184,6 +198,11 @@ class AdaptiveConcurrency:
         """Begin no call before `when` (on the clock): Retry-After. Calls under way go on."""
         self._paused_until = max(self._paused_until, when)
 
+    def change(self, maximum: int) -> None:
+        """Another maximum, at once. Calls under way beyond a smaller one end as they would have."""
+        self.state.change(maximum)
+        self._wake()
+
     async def _wait_for_room(self) -> None:
         self._room = asyncio.get_running_loop().create_future()
         try:
@@ -193,5 +212,8 @@ class AdaptiveConcurrency:
 
     def _release(self, stamp: int, outcome: Outcome) -> None:
         self.state.end(stamp, outcome)
+        self._wake()
+
+    def _wake(self) -> None:
         if self._room is not None and not self._room.done() and self.state.has_room:
             self._room.set_result(None)

@@ -56,6 +56,11 @@ class Gate:
         """Whose turn it is, while the dispatcher waits for its limits."""
         self._filled = asyncio.Event()
         self._closing = asyncio.Event()
+        self._going = asyncio.Event()
+        """Not set while the gate is held, unless it is closing."""
+        self._going.set()
+        self._held_at = 0.0
+        self._held_s = 0.0
 
     @property
     def waiting(self) -> int:
@@ -91,9 +96,39 @@ class Gate:
         self.concurrency.pause_until(until)
         self._tokens.pause_until(until)
 
+    def limit(self, *, concurrency: int, rpm: float | None, tpm: float | None) -> None:
+        """Other limits, at once."""
+        self.concurrency.change(concurrency)
+        self._rate.change(rpm)
+        self._tokens.change(tpm)
+
+    def hold(self) -> None:
+        """Start no call until `go_on`, however long that takes. Calls under way go on."""
+        if self._going.is_set() and not self.closing:
+            self._going.clear()
+            self._held_at = self._clock()
+
+    def go_on(self) -> None:
+        """Undo `hold`."""
+        if not self._going.is_set():
+            self._held_s += self._clock() - self._held_at
+            self._going.set()
+
+    async def unheld(self) -> None:
+        """Return at once, or when the gate is held no more. Raises Draining once it is closed."""
+        await self._going.wait()
+        if self.closing:
+            raise Draining
+
+    def time_for_calls(self) -> float:
+        """Seconds in which calls might start: a clock that stands still while the gate is held."""
+        held_now = 0.0 if self._going.is_set() else self._clock() - self._held_at
+        return self._clock() - self._held_s - held_now
+
     def close(self) -> None:
         """Start no further call at all; whoever waits gets Draining."""
         self._closing.set()
+        self.go_on()
         waiting = [turn for turn, _ in self._line]
         self._line.clear()
         if self._first is not None:
@@ -117,6 +152,7 @@ class Gate:
             if not self._line:
                 self._filled.clear()
                 await self._filled.wait()
+            await self._going.wait()
             slot = await self.concurrency.acquire()
             try:
                 await self._serve(slot)
@@ -144,5 +180,9 @@ class Gate:
         granted = Pass(slot=slot, reservation=reservation)
         if turn.done():
             granted.leave(Outcome.OTHER, 0)
+        elif not self._going.is_set():
+            # Held meanwhile: it is the first again when it goes on.
+            granted.leave(Outcome.OTHER, 0)
+            self._line.appendleft((turn, tokens))
         else:
             turn.set_result(granted)

@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 from asyncio_throttle.throttler import Throttler
 
@@ -46,6 +46,10 @@ def request_window(rpm: float) -> tuple[int, float]:
 class _Throttle(Protocol):
     """What we use of asyncio-throttle, which has no types."""
 
+    rate_limit: float
+    period: float
+    retry_interval: float
+
     async def acquire(self) -> None: ...
 
 
@@ -54,11 +58,25 @@ class RequestRate:
 
     def __init__(self, rpm: float | None) -> None:
         self._throttler: _Throttle | None = None
-        if rpm is not None:
-            requests, period = request_window(rpm)
-            # asyncio-throttle polls. A two-hundredth of the window costs half a per cent of the rate at worst
-            # and one wake-up in 2.5 ms at most, which a single waiter can afford.
-            self._throttler = Throttler(requests, period, retry_interval=min(period / 200, 0.05))
+        self.change(rpm)
+
+    def change(self, rpm: float | None) -> None:
+        """Another limit, also for who is waiting now. Requests of the last window count against it."""
+        if rpm is None:
+            if self._throttler is not None:
+                # Who polls it now is let through.
+                self._throttler.rate_limit = math.inf
+            self._throttler = None
+            return
+        requests, period = request_window(rpm)
+        # asyncio-throttle polls. A two-hundredth of the window costs half a per cent of the rate at worst
+        # and one wake-up in 2.5 ms at most, which a single waiter can afford.
+        interval = min(period / 200, 0.05)
+        if self._throttler is None:
+            self._throttler = cast(_Throttle, Throttler(requests, period, retry_interval=interval))
+        else:
+            throttler = self._throttler
+            throttler.rate_limit, throttler.period, throttler.retry_interval = requests, period, interval
 
     async def acquire(self) -> None:
         """Return when one more request may go out."""
@@ -103,6 +121,7 @@ class TokenBudget:
         burst_s: float = BURST_S,
     ) -> None:
         self._rate = math.inf if tpm is None else tpm / 60.0
+        self._burst_s = burst_s
         self.capacity = self._rate * burst_s
         self._clock = clock
         self._sleep = sleep
@@ -121,6 +140,13 @@ class TokenBudget:
                 self._level = min(self.capacity, self._level + (now - self._read_at) * self._rate)
             self._read_at = now
         return self._level
+
+    def change(self, tpm: float | None) -> None:
+        """Another limit, also for who is waiting now. A debt stays."""
+        level = self.level
+        self._rate = math.inf if tpm is None else tpm / 60.0
+        self.capacity = self._rate * self._burst_s
+        self._level = self.capacity if tpm is None else min(level, self.capacity)
 
     async def reserve(self, estimate: float) -> Reservation:
         """Wait for `estimate` tokens and take them. Cancelled while it waits, it has taken nothing."""

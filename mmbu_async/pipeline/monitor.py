@@ -36,6 +36,8 @@ class Monitor:
     output_tokens: int = 0
     spent: float = 0.0
     price_known: bool = True
+    paused: bool = False
+    """Asked to start no call for now."""
     started: float = field(default_factory=time.monotonic)
     under_way: dict[str, float] = field(default_factory=dict)
     """Row id, with the judge's name where a judge is at work on it -> when that began: what the tail of a

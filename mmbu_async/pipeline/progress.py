@@ -107,6 +107,8 @@ def _losses(monitor: Monitor) -> list[str]:
 def _speed(monitor: Monitor, now: float) -> str:
     rate = monitor.rate(now)
     speed = f"{rate:,.1f} rows/s, {duration(now - monitor.started)} so far"
+    if monitor.paused:
+        return f"paused, {speed}"
     if not monitor.open:
         return speed
     return f"{speed}, ETA {duration(monitor.open / rate) if rate > 0 else 'not known yet'}"

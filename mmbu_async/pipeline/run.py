@@ -26,6 +26,7 @@ from mmbu_async.model import Benchmark, ImageRef, JudgeItem, Prompt
 from mmbu_async.pipeline.breaker import Breaker
 from mmbu_async.pipeline.budget import Budget, most_unpriced
 from mmbu_async.pipeline.channel import Channel
+from mmbu_async.pipeline.crew import Crew
 from mmbu_async.pipeline.inferring import PAGE, InferStage
 from mmbu_async.pipeline.judges import Judge
 from mmbu_async.pipeline.judging import LOOKUP, JudgeStage, Waiting
@@ -72,12 +73,29 @@ Watch = Callable[[Monitor, "Stages"], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The model under test, or a judge: who is called, and by whom."""
+
+    label: str
+    client: EndpointClient
+    crew: Crew
+
+    def limit(self, settings: CallSettings) -> None:
+        """Take over the limits of these settings, at once."""
+        self.client.limit(settings)
+        self.crew.grow(_workers(settings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """The running parts, for displays and tests."""
+    """The running parts, for displays, for whoever steers, and for tests."""
 
     infer: InferStage
     panel: Panel
     budget: Budget
+    reader: Reader
+    sides: tuple[Side, ...]
+    """The model first, then the judges in their order."""
 
 
 async def run_session(
@@ -87,11 +105,12 @@ async def run_session(
     stop: Stop,
     watch: Watch,
     heartbeat: Callable[[Writer], Coroutine[Any, Any, None]],
+    steer: Watch,
     random: Random,
 ) -> None:
     """Work until no row is open or `stop` is requested; then everything paid for is on disk.
 
-    `heartbeat` keeps the run's lease alive until it is cancelled.
+    `heartbeat` keeps the run's lease alive, and `steer` does what others ask, until they are cancelled.
     """
     async with AsyncExitStack() as stack:
         stages = await _build(session, monitor, stop, random, stack)
@@ -100,6 +119,7 @@ async def run_session(
             background = [
                 beside.create_task(heartbeat(stages.infer.recorder.writer)),
                 beside.create_task(watch(monitor, stages)),
+                beside.create_task(steer(monitor, stages)),
             ]
             if session.config.preflight:
                 await preflight(infer, with_model=session.infer)
@@ -109,14 +129,15 @@ async def run_session(
                     work.create_task(
                         _all((infer.prepare() for _ in range(PREPARERS)), then=infer.ready.close)
                     )
-                asking = (infer.infer() for _ in range(_workers(session.config) if session.infer else 0))
+                model, *judges = stages.sides
+                asking = (model.crew.run(),) if session.infer else ()
                 backlog = panel.backlog(
                     session.run_id, before_session=session.session_id, judged=session.rejudge
                 )
                 work.create_task(_all((*asking, backlog), then=panel.close))
-                for judge in panel.stages:
-                    work.create_task(judge.sort())
-                    work.create_task(_ask_all(judge))
+                for stage, judge in zip(panel.stages, judges, strict=True):
+                    work.create_task(stage.sort())
+                    work.create_task(judge.crew.run())
             for task in background:
                 task.cancel()
 
@@ -185,7 +206,14 @@ async def _build(
         stop.on_request(gate.close)
     for channel in (infer.pages, infer.ready, *(c for judge in judges for c in (judge.queue, judge.asks))):
         stop.on_request(lambda channel=channel: channel.close(discard=True))  # type: ignore[misc]
-    return Stages(infer=infer, panel=panel, budget=budget)
+    model = Side(label="model", client=model_client, crew=Crew(infer.infer, _workers(config)))
+    sides = (model, *map(_side, judges))
+    return Stages(infer=infer, panel=panel, budget=budget, reader=reader, sides=sides)
+
+
+def _side(stage: JudgeStage) -> Side:
+    crew = Crew(stage.ask_all, _workers(stage.client.settings))
+    return Side(label=f"judge {stage.label}", client=stage.client, crew=crew)
 
 
 async def _client(
@@ -229,10 +257,6 @@ def _budget_reached(config: RunConfig) -> MmbuError:
         f"the money cap of {config.max_cost:g} US dollars is reached (a call of unknown cost counts at its "
         "worst); everything so far is kept: resume with a higher --max-cost."
     )
-
-
-async def _ask_all(judge: JudgeStage) -> None:
-    await _all(judge.ask_all() for _ in range(_workers(judge.client.settings)))
 
 
 async def _all(workers: Any, *, then: Callable[[], None] = lambda: None) -> None:

@@ -28,6 +28,7 @@ from mmbu_async.pipeline.opening import Rules, leased, needs_judge, stored_confi
 from mmbu_async.pipeline.run import Session, Watch, run_session
 from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.signals import draining_signals
+from mmbu_async.pipeline.steering import Steering
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import LeaseBeat, LeaseOwner, RunRecord, Store, Writer
 from mmbu_async.store.lease import BEAT_S
@@ -88,7 +89,9 @@ class Worker:
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:
                 self.store.set_run_config(self.run.id, stored_config(self.config))
-            reason = await self._session(judges, judged)
+            control = self.store.begin_control(self.run.id, now=time.time())
+            steering = Steering(run_id=self.run.id, config=self.config, seen=control.asked)
+            reason = await self._session(judges, judged, steering)
             published = self.work.judge_anew and reason is None
             own = self.run.judge.id if self.run.judge is not None else None
             score_run(
@@ -99,7 +102,8 @@ class Worker:
                 judge_id=judges.deciding if published else own,
                 only_stale=True,
                 package_version=VERSION,
-                publish=stored_config(self.config) if published else None,
+                # With the limits that were asked for meanwhile.
+                publish=stored_config(steering.config) if published else None,
             )
         return reason
 
@@ -108,7 +112,7 @@ class Worker:
         for judge, maker in same_makers(self.config.model, (judge.model for judge in self.config.judges)):
             log.warning("%s", warning(self.config.model, judge, maker))
 
-    async def _session(self, judges: Judges, judged: bool) -> MmbuError | None:
+    async def _session(self, judges: Judges, judged: bool, steering: Steering) -> MmbuError | None:
         session_id = self.store.begin_session(
             self.run.id,
             kind=self.work.kind,
@@ -122,7 +126,7 @@ class Worker:
         try:
             again = "the same `mmbu rejudge`" if self.work.judge_anew else f"`mmbu resume {self.run.name}`"
             with draining_signals(stop, again):
-                await self._engine(session_id, judges, judged, stop)
+                await self._engine(session_id, judges, judged, stop, steering)
             ended = _ending(stop.reason)
         except BaseExceptionGroup as group:
             ended = "error"
@@ -131,7 +135,9 @@ class Worker:
             self.store.end_session(session_id, ended, now=time.time())
         return stop.reason
 
-    async def _engine(self, session_id: int, judges: Judges, judged: bool, stop: Stop) -> None:
+    async def _engine(
+        self, session_id: int, judges: Judges, judged: bool, stop: Stop, steering: Steering
+    ) -> None:
         counts = self.store.counts(self.run.id)
         session = Session(
             config=self.config,
@@ -165,6 +171,7 @@ class Worker:
             stop=stop,
             watch=self.watch,
             heartbeat=heartbeat,
+            steer=steering.follow,
             random=self.random,
         )
 

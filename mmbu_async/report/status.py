@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
@@ -11,14 +12,19 @@ from rich.text import Text
 
 from mmbu_async.report import words
 from mmbu_async.report.plain import line
-from mmbu_async.store import RunCounts, RunRecord, RunTotals
+from mmbu_async.store import Lease, RunCounts, RunRecord, RunTotals
 
 WIDE_NAME = 28
 """Columns; a name up to this long stands on one line, also where 80 columns must hold all."""
 
 
-def print_runs(runs: Sequence[tuple[RunRecord, RunCounts]], console: Console) -> None:
-    """One line a run, in the order given."""
+def print_runs(
+    runs: Sequence[tuple[RunRecord, RunCounts]],
+    console: Console,
+    *,
+    working: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    """One line a run, in the order given; `working` says what the process at work on a run does."""
     if not runs:
         console.print(Text("The store has no runs yet; `mmbu run` makes one."))
         return
@@ -30,6 +36,8 @@ def print_runs(runs: Sequence[tuple[RunRecord, RunCounts]], console: Console) ->
     for column in ("rows", "scored", "failed", "unjudged", "pending"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("started", no_wrap=True)
+    if working:
+        table.add_column("now", no_wrap=True)
     for run, counts in runs:
         numbers = (counts.selected, counts.scored, counts.failed, _unscored(counts), counts.pending)
         table.add_row(
@@ -37,23 +45,41 @@ def print_runs(runs: Sequence[tuple[RunRecord, RunCounts]], console: Console) ->
             Text(line(run.model)),
             *(words.count(number) for number in numbers),
             words.moment(run.created_at).split()[0],
+            *([working.get(run.id, "")] if working else []),
         )
     console.print(table)
 
 
 def print_status(
-    run: RunRecord, counts: RunCounts, totals: RunTotals, console: Console, *, flags: str = ""
+    run: RunRecord,
+    counts: RunCounts,
+    totals: RunTotals,
+    console: Console,
+    *,
+    flags: str = "",
+    process: Lease | None = None,
+    paused: bool = False,
 ) -> None:
-    """One run: rows, sessions, money, and the command that goes on; `flags` name the store in it."""
+    """One run: rows, sessions, money, and the command that goes on; `flags` name the store in it. `process`:
+    who works on it at the moment."""
     judge = run.judge.name if run.judge else "none"
     console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}, judge {judge}"), style="bold"))
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in _facts(run, counts, totals):
+    facts = _facts(run, counts, totals)
+    if process is not None:
+        since = f"since {words.moment(process.since)}"
+        who = f"process {process.owner.pid} on {process.owner.host}, {since}"
+        facts.insert(0, ("Now", f"paused: no call is started ({who})" if paused else f"at work ({who})"))
+    for name, value in facts:
         grid.add_row(Text(name), Text(line(value)))
     console.print(grid)
-    if advice := _next(run, counts):
+    if process is not None:
+        advice = f"mmbu continue {shlex.quote(run.name)}" if paused else ""
+    else:
+        advice = _next(run, counts)
+    if advice:
         # A command to copy: no line break inside.
         console.print(Text(line(f"Next     {advice}{flags}")), soft_wrap=True)
 

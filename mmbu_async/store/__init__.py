@@ -4,9 +4,10 @@
 """
 
 from mmbu_async.store.browse import Browser
-from mmbu_async.store.calls import CallRecord, LeaseBeat, VerdictRecord
+from mmbu_async.store.calls import CallRecord, Heeded, LeaseBeat, VerdictRecord
 from mmbu_async.store.changes import Cause, Rescore, ScoreChange
-from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.control import Control, Limits
+from mmbu_async.store.lease import Lease, LeaseOwner
 from mmbu_async.store.listed import Choices, ListedRow, Place, RowFilter, RowVerdict
 from mmbu_async.store.longform import LongRow
 from mmbu_async.store.outcomes import Outcome
@@ -36,12 +37,16 @@ __all__ = [
     "CallTotals",
     "Cause",
     "Choices",
+    "Control",
     "DatasetRecord",
     "FlipRecord",
+    "Heeded",
     "JointCounts",
     "JudgeRecord",
+    "Lease",
     "LeaseBeat",
     "LeaseOwner",
+    "Limits",
     "ListedRow",
     "LongRow",
     "Outcome",

@@ -34,14 +34,14 @@ Values = tuple[Any, ...]
 class Batch:
     """Records of several waiters, in the order in which they came."""
 
-    __slots__ = ("beats", "call_waiters", "calls", "dropped", "futures", "lost", "records", "verdicts")
+    __slots__ = ("call_waiters", "calls", "dropped", "futures", "lost", "records", "signs", "verdicts")
 
     def __init__(self) -> None:
         self.futures: list[asyncio.Future[bool]] = []
         self.calls: list[Values] = []
         self.call_waiters: list[int] = []
         self.verdicts: list[Values] = []
-        self.beats: list[tuple[int, Values]] = []
+        self.signs: list[tuple[int, str, Values]] = []
         self.records = 0
         self.dropped = 0
         self.lost: set[int] = set()
@@ -60,7 +60,7 @@ class Batch:
             elif isinstance(record, VerdictRecord):
                 self.verdicts.append(values)
             else:
-                self.beats.append((waiter, values))
+                self.signs.append((waiter, record.statement, values))
 
     def commit(self, connection: sqlite3.Connection) -> None:
         """Store everything in one transaction. Late duplicates of a reply are left out and noted."""
@@ -74,7 +74,7 @@ class Batch:
 
     def _store(self, connection: sqlite3.Connection) -> None:
         # A statement alone is a transaction by itself; BEGIN and COMMIT would each wait for the interpreter.
-        alone = len(self.calls) <= SIZES[-1] and not self.verdicts and not self.beats
+        alone = len(self.calls) <= SIZES[-1] and not self.verdicts and not self.signs
         with nullcontext() if alone else transaction(connection):
             if self.calls:
                 cursor = connection.executemany(*_many("insert_calls", CALL_COLUMNS, self.calls))
@@ -83,8 +83,8 @@ class Batch:
                     self._find_dropped(connection)
             if self.verdicts:
                 connection.executemany(*_many("put_verdicts", VERDICT_COLUMNS, self.verdicts))
-            for waiter, values in self.beats:
-                if connection.execute(query("beat"), values).rowcount == 0:
+            for waiter, statement, values in self.signs:
+                if connection.execute(query(statement), values).rowcount == 0:
                     self.lost.add(waiter)
 
     def _find_dropped(self, connection: sqlite3.Connection) -> None:

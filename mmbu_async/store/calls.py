@@ -1,4 +1,4 @@
-"""What is written while a run runs: calls, verdicts and the lease's heartbeat.
+"""What is written while a run runs: calls, verdicts, and signs of the process's life.
 
 Each kind of record knows its statement and its values, made once when the record is posted. Calls and
 verdicts go in many rows a statement: SQLite releases the interpreter's lock around each step, and taking it
@@ -8,7 +8,7 @@ back from a busy event loop can cost milliseconds a time. One step for 256 rows 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mmbu_async.model import Attempt, Verdict
 from mmbu_async.store import codec
@@ -89,6 +89,8 @@ class VerdictRecord:
 class LeaseBeat:
     """A sign of life. Acknowledged with False when another process has taken the run over."""
 
+    statement: ClassVar[str] = "beat"
+
     run_id: int
     owner: LeaseOwner
     at: float
@@ -97,4 +99,17 @@ class LeaseBeat:
         return (self.at, self.run_id, *self.owner.values())
 
 
-Record = CallRecord | VerdictRecord | LeaseBeat
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heeded:
+    """What was asked of the process is done, up to a request. False acknowledges what was known already."""
+
+    statement: ClassVar[str] = "heed"
+
+    run_id: int
+    asked: int
+
+    def values(self) -> tuple[Any, ...]:
+        return (self.asked, self.run_id, self.asked)
+
+
+Record = CallRecord | VerdictRecord | LeaseBeat | Heeded

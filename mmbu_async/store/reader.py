@@ -16,6 +16,7 @@ from typing import Any, Self
 from mmbu_async.model import Completion, Json
 from mmbu_async.store import codec
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, AsyncConnection, named
+from mmbu_async.store.control import Control, control_from
 from mmbu_async.store.records import StoredSample
 from mmbu_async.store.sql import query
 
@@ -103,6 +104,10 @@ class Reader:
             for sha, text in await self._page(sql, (judge_id, *some)):
                 found.setdefault(bytes.fromhex(sha), []).append(text)
         return found
+
+    async def control(self, run_id: int) -> Control:
+        """What is asked of the process at work on a run."""
+        return control_from(await self._page(query("control_page"), {"run": run_id}))
 
     async def _page(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Json:
         try:

@@ -19,6 +19,7 @@ from mmbu_async.model import Answer, Json, Sample, Score
 from mmbu_async.store import (
     changes,
     codec,
+    control,
     datasets,
     lease,
     longform,
@@ -33,7 +34,8 @@ from mmbu_async.store import (
 )
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
-from mmbu_async.store.lease import LeaseOwner
+from mmbu_async.store.control import Control, Limits
+from mmbu_async.store.lease import Lease, LeaseOwner
 from mmbu_async.store.longform import LongRow
 from mmbu_async.store.outcomes import Outcome
 from mmbu_async.store.records import (
@@ -250,6 +252,40 @@ class Store:
     def release_lease(self, run_id: int, owner: LeaseOwner) -> None:
         with self._named():
             lease.release(self._connection, run_id, owner)
+
+    def leases(self, now: float) -> list[Lease]:
+        """Every run that a process holds, or held when it died."""
+        with self._named():
+            return lease.leases(self._connection, LeaseOwner.current(), now)
+
+    # ------------------------------------------------------------ what a process at work is asked
+
+    def begin_control(self, run_id: int, *, now: float) -> Control:
+        """Forget what earlier sessions were asked. Hold the lease first."""
+        with self._named():
+            self._connection.execute(query("begin_control"), {"run": run_id, "now": now})
+            return control.read(self._connection, run_id)
+
+    def control(self, run_id: int) -> Control:
+        """What is asked of the process at work on a run, and what it has done of that."""
+        with self._named():
+            return control.read(self._connection, run_id)
+
+    def ask(
+        self,
+        run_id: int,
+        *,
+        paused: bool | None = None,
+        limits: Limits | None = None,
+        settle: Callable[[Mapping[str, Json]], Mapping[str, Json]] = dict,
+        now: float,
+    ) -> int:
+        """Ask the process at work to pause or to go on (None: neither), or to keep to other limits; returns
+        the number of the request. With limits, `settle` makes the run's new settings of its present ones."""
+        with self._named():
+            return control.ask(
+                self._connection, run_id, paused=paused, limits=limits or {}, settle=settle, now=now
+            )
 
     # ------------------------------------------------------------ where a run stands
 
