@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from mmbu_async.config import CallSettings
-from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
 from mmbu_async.endpoints.wire import (
     MEDIA_TYPES,
     count_of,
@@ -131,7 +131,7 @@ class AnthropicStream:
             failure = failure_in_ok_body(self._error, headers, status)
             return failure or malformed("the stream held an error", headers, status)
         if not self._stopped:
-            return malformed("the stream ended before the reply did", headers, status)
+            return malformed(CUT_SHORT, headers, status)
         return _completion(
             text="".join(self._text),
             reasoning="".join(self._reasoning),

@@ -18,6 +18,8 @@ import orjson
 
 from mmbu_async.model import Failure, FailureKind, Json
 
+CUT_SHORT = "the stream ended before the reply did"
+"""What is said of a stream without its proper end."""
 MESSAGE_LIMIT = 500
 """Characters of an endpoint's words that are kept."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from mmbu_async.config import CallSettings
-from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
 from mmbu_async.endpoints.wire import (
     MEDIA_TYPES,
     count_of,
@@ -152,7 +152,7 @@ class OpenAIStream:
             failure = failure_in_ok_body(self._error, headers, status)
             return failure or malformed("the stream held an error", headers, status)
         if not self._finish and not self._done:
-            return malformed("the stream ended before the reply did", headers, status)
+            return malformed(CUT_SHORT, headers, status)
         if not self._chosen:
             return malformed("the reply has no choices", headers, status)
         return _completion(

@@ -53,6 +53,13 @@ class WireFormat(Protocol):
         """A fresh parser for one streamed reply."""
 
 
+def request_url(settings: CallSettings, wire: WireFormat) -> str:
+    """Where requests go. The path stands before a query, which gateways and Azure want in the address
+    (`?api-version=...`)."""
+    base, mark, query = settings.url.partition("?")
+    return base.rstrip("/") + wire.path + mark + query
+
+
 def read_response(wire: WireFormat, status: int, headers: Headers, body: bytes) -> Completion | Failure:
     """The reply in a response under status 200, or why there is none."""
     try:
