@@ -41,6 +41,15 @@ _TABLES: Mapping[str, Any] = {
 }
 """Settings that are tables, and the tables in them; in brackets: any number of tables."""
 _SECRET_NAME = re.compile(r"key|token|secret|passw|signature|^sig$", re.IGNORECASE)
+_SECRET_FIELD = re.compile(
+    r"(x-)?(api[_-]?key|access[_-]?token|authorization|password|secret)", re.IGNORECASE
+)
+"""Names under which gateways take a key in a request's body or its extra headers."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHORTEST_KEY = 20
+"""Characters."""
+_HIDDEN = ("api_key_env", "params")
+"""Settings whose value a message does not repeat: somebody may have put a key there."""
 MAJORITY = "majority"
 DECIDERS = ("judge", MAJORITY)
 """Values of `verdict` that are no judge's name."""
@@ -123,9 +132,21 @@ class CallSettings(BaseModel):
             raise ValueError("must end before /v1, which is added for Anthropic's format")
         return parts._replace(path=path).geturl()
 
+    @field_validator("api_key_env")
+    @classmethod
+    def _name_of_a_variable(cls, value: str | None) -> str | None:
+        """Who takes the setting for the key itself must not find it in a store or a message afterwards."""
+        if value is not None and (not _VARIABLE.fullmatch(value) or _looks_like_a_key(value)):
+            raise ValueError("must be the name of an environment variable that holds the key, not the key")
+        return value
+
     @field_validator("params")
     @classmethod
     def _json_only(cls, value: dict[str, Json]) -> dict[str, Json]:
+        if secret := _secret_in(value):
+            raise ValueError(
+                f"must not hold '{secret}', which would be kept with the run; use the environment"
+            )
         return {name: _plain_json(item, name) for name, item in value.items()}
 
     @property
@@ -335,7 +356,8 @@ def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], 
             give = "" if len(loc) > 1 else f"; give --{place} or MMBU_{place.upper()}"
             raise ConfigError(f"{where}: the setting '{place}' is missing{give}.") from None
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise ConfigError(f"{where}: setting '{place}' = {_shown(first['input'])}: {message}.") from None
+        shown = "" if any(part in _HIDDEN for part in loc) else f" = {_shown(first['input'])}"
+        raise ConfigError(f"{where}: setting '{place}'{shown}: {message}.") from None
 
 
 def _place(loc: tuple[str, ...]) -> str:
@@ -442,6 +464,25 @@ def _shown(value: Any) -> str:
     if "://" in text:
         text = re.sub(r"=[^&'\"\s]+", "=***", text)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _looks_like_a_key(name: str) -> bool:
+    """Some keys could be names of variables. In those no word is as long, with small letters and digits."""
+    words = (word for word in name.split("_") if len(word) >= _SHORTEST_KEY)
+    return any(re.search(r"[a-z]", word) and re.search(r"\d", word) for word in words)
+
+
+def _secret_in(value: Json) -> str:
+    """The name of a field that holds a key, at any depth; '' where there is none."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if isinstance(name, str) and item is not None and _SECRET_FIELD.fullmatch(name):
+                return name
+            if found := _secret_in(item):
+                return found
+    elif isinstance(value, list | tuple):
+        return next(filter(None, map(_secret_in, value)), "")
+    return ""
 
 
 def _plain_json(value: Json, name: str) -> Json:

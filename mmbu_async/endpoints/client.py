@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol, Self
 
@@ -20,6 +20,7 @@ from mmbu_async.endpoints.concurrency import START, AdaptiveConcurrency, Outcome
 from mmbu_async.endpoints.failures import failure_from_response, malformed
 from mmbu_async.endpoints.gate import Draining, Gate
 from mmbu_async.endpoints.limits import RequestRate, TokenBudget
+from mmbu_async.endpoints.masking import masked
 from mmbu_async.endpoints.openai import OpenAIChat
 from mmbu_async.endpoints.prices import Price
 from mmbu_async.endpoints.retries import RetryPolicy, with_retries
@@ -43,10 +44,6 @@ from mmbu_async.model import (
 )
 
 WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
-
-MASK = "***"
-SHORTEST_PART = 6
-"""Characters of a key that give something away."""
 
 Keep = Callable[[Attempt, bool], Awaitable[None]]
 """Told of each attempt, and whether it is the row's last. Awaited inside the slot for a reply."""
@@ -203,8 +200,7 @@ class EndpointClient:
         timing = Timing(
             started_at=started_at, total_s=time.perf_counter() - began, first_token_s=first_token_s
         )
-        if isinstance(outcome, Failure):
-            outcome = self._masked(outcome)
+        outcome = masked(outcome, self._key)
         return Attempt(number=number, timing=timing, outcome=outcome, cost_usd=self._cost(outcome, sent=sent))
 
     async def _streamed(self, body: bytes, began: float) -> tuple[Completion | Failure, float | None]:
@@ -242,18 +238,6 @@ class EndpointClient:
         return self.price.cost(
             Usage(input_tokens=expected.input_tokens, output_tokens=expected.most_output_tokens)
         )
-
-    def _masked(self, failure: Failure) -> Failure:
-        """Some endpoints repeat the key in their complaint; where that was cut, perhaps not to its end."""
-        if len(self._key) < SHORTEST_PART:
-            # What stands in for a key where none is wanted (`x`, `none`) is in many words.
-            return failure
-        message = failure.message.replace(self._key, MASK)
-        for length in range(len(self._key) - 1, SHORTEST_PART - 1, -1):
-            if message.endswith(self._key[:length]):
-                message = message[:-length] + MASK
-                break
-        return replace(failure, message=message, request_id=failure.request_id.replace(self._key, MASK))
 
 
 def _join(url: str, path: str) -> str:

@@ -10,6 +10,7 @@ from random import Random
 from mmbu_async.config import CallSettings, JudgeConfig, RunConfig
 from mmbu_async.endpoints.client import EndpointClient, Expected
 from mmbu_async.endpoints.prices import Prices
+from mmbu_async.endpoints.safety import warnings
 from mmbu_async.errors import ConfigError, ImageError
 from mmbu_async.images import ImageLimits, prepare
 from mmbu_async.model import (
@@ -93,6 +94,7 @@ class Doctor:
         except ConfigError as error:
             findings.append(Finding(about=about, ok=False, text=str(error)))
             return None
+        findings += [Finding(about=about, ok=True, text=text) for text in warnings(settings, key)]
         price = Prices().find(settings)
         made: list[Attempt] = []
 

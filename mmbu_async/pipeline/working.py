@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from mmbu_async.config import RunConfig
+from mmbu_async.endpoints.safety import warnings
 from mmbu_async.errors import (
     BudgetReachedError,
     EndpointDownError,
@@ -83,8 +84,7 @@ class Worker:
         for judge in self.config.judges if judged else ():
             judge.api_key()
         RUN.set(self.run.name)
-        if judged:
-            self._warn()
+        self._warn(judged)
         judges = find_judges(self.store, self.config, self.rules.judge_prompt_sha256)
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:
@@ -107,8 +107,14 @@ class Worker:
             )
         return reason
 
-    def _warn(self) -> None:
-        """Before money is spent: the report will say it too."""
+    def _warn(self, judged: bool) -> None:
+        """Before a key goes out and money is spent."""
+        sides = (*([self.config] if self.work.infer else []), *(self.config.judges if judged else ()))
+        for text in dict.fromkeys(text for side in sides for text in warnings(side, side.api_key())):
+            log.warning("%s", text)
+        if not judged:
+            return
+        # The report will say this too.
         for judge, maker in same_makers(self.config.model, (judge.model for judge in self.config.judges)):
             log.warning("%s", warning(self.config.model, judge, maker))
 

@@ -303,3 +303,58 @@ def test_a_key_that_cannot_be_one_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY") as caught:
         CallSettings(model="m").api_key({"OPENAI_API_KEY": key})
     assert "canary" not in str(caught.value)
+
+
+CANARIES = [
+    "sk-proj-canary0123456789",
+    "sk-ant-api03-canary0123456789",
+    "hf_canary0123456789abcdefghij",
+    "gsk_canary0123456789abcdefghij",
+    "canary=secret",
+    "",
+]
+
+
+@pytest.mark.parametrize("key", CANARIES)
+def test_a_key_given_for_its_variable_is_refused_and_not_repeated(key: str) -> None:
+    for settings in (
+        {"api_key_env": key},
+        {"judge": {"api_key_env": key}},
+        {"panel": [{"model": "b", "api_key_env": key}]},
+    ):
+        text = refused({"model": "m"} | settings)
+        assert "must be the name of an environment variable that holds the key, not the key" in text
+        assert "canary" not in text
+
+
+@pytest.mark.parametrize("name", ["MINE", "_x", "MY_TEAM_openai_key_2026", "OPENROUTER_API_KEY_2", "k" * 40])
+def test_names_of_variables_are_taken(name: str) -> None:
+    assert CallSettings(model="m", api_key_env=name).key_variable == name
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"api_key": "canary"},
+        {"API-Key": "canary"},
+        {"extra_headers": {"Authorization": "Bearer canary"}},
+        {"extra_body": [{"x-api-key": "canary"}]},
+        {"nested": {"deep": {"password": "canary"}}},
+        {"access_token": "canary"},
+    ],
+)
+def test_a_key_among_the_parameters_is_refused_and_not_repeated(params: dict[str, Any]) -> None:
+    text = refused({"model": "m", "params": params})
+    assert "which would be kept with the run; use the environment" in text
+    assert "canary" not in text
+
+
+def test_parameters_with_harmless_names_are_taken() -> None:
+    params: dict[str, Any] = {
+        "max_completion_tokens": 5,
+        "api_key": None,
+        "logit_bias": {"50256": -100},
+        "stop_token_ids": [1],
+        "prompt_cache_key": "x",
+    }
+    assert CallSettings(model="m", params=params).params == params

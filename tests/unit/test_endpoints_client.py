@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmbu_async.endpoints.client import MASK
 from mmbu_async.endpoints.gate import Draining
+from mmbu_async.endpoints.masking import MASK
 from mmbu_async.endpoints.transport import TransportError
 from mmbu_async.model import Attempt, Completion, Failure, FailureKind, Finish, Usage
 from tests.fake_endpoint import (
