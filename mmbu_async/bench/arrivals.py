@@ -43,6 +43,11 @@ class Arrivals:
     def name(self) -> str:
         return f"gamma:{self.shape:g}" if self.kind == "gamma" else self.kind
 
+    @property
+    def variance(self) -> float:
+        """Of a gap, whose mean is 1."""
+        return {"constant": 0.0, "poisson": 1.0}.get(self.kind, 1 / self.shape)
+
     def gap(self, random: Random) -> float:
         """One gap, of mean 1."""
         match self.kind:
@@ -52,6 +57,9 @@ class Arrivals:
                 return random.expovariate(1.0)
             case _:
                 return random.gammavariate(self.shape, 1 / self.shape)
+
+
+CONSTANT = Arrivals()
 
 
 def starts(rate: float, arrivals: Arrivals, random: Random, *, ramp_s: float = 0.0) -> Iterator[float]:

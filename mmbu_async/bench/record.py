@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mmbu_async.model import Completion
+from mmbu_async.model import Completion, FailureKind
 
 
 class Phase(StrEnum):
@@ -45,7 +45,8 @@ class Record:
     intended_s: float
     """When it was meant to start, after the stage's begin."""
     delay_s: float = 0.0
-    """From then to its actual start: waiting in this process, under a cap of its own or by its slowness."""
+    """From then to its actual start: waiting in this process, under a cap of its own or by its slowness. Half
+    a millisecond below 0 at most, since timers have steps."""
     connect_s: float | None = None
     """A new connection took so long; None: an open one was taken."""
     sent_s: float | None = None
@@ -134,5 +135,6 @@ class Sent:
 
     record: Record
     reply: Completion | None
+    failure_kind: FailureKind | None
     gaps_s: tuple[float, ...]
     """Between pieces with a token; empty where the stream came in one piece or not at all."""

@@ -74,6 +74,7 @@ class Sender:
         return Sent(
             record=record,
             reply=ended if isinstance(ended, Completion) else None,
+            failure_kind=ended.kind if isinstance(ended, Failure) else None,
             gaps_s=tuple(way.gaps) if record.ok and not record.in_one_piece else (),
         )
 

@@ -75,7 +75,7 @@ class Way:
         return Record(
             number=self.number,
             intended_s=self.intended - self.stage_began,
-            delay_s=max(0.0, began - self.intended),
+            delay_s=began - self.intended,
             connect_s=None if connected is None or marks.connecting is None else connected - marks.connecting,
             sent_s=None if sent is None else sent - began,
             upload_s=None if sent is None or connected is None else sent - connected,
