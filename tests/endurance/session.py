@@ -28,6 +28,7 @@ BUSY_S = 60.0
 """So long the program waits for a transaction of another process; a stopped one may be in its middle."""
 LOCKED = 7
 """Exit code where another process is at work on the run."""
+INTERRUPTED = 130
 CODES = frozenset({0, 2, 3, 4, 5, 6, 7, 130})
 
 
@@ -130,7 +131,8 @@ class Stage:
         first = program.out.partition("\n")[0]
         if played.code == 0 and not first.startswith("COMPLETE"):
             played.broken.append(f"{played.name}: exit code 0, and the report begins with {first!r}")
-        if played.code > 0 and first.startswith("COMPLETE"):
+        # A signal can come when the last row has just been done.
+        if played.code not in (0, INTERRUPTED) and first.startswith("COMPLETE"):
             played.broken.append(f"{played.name}: exit code {played.code}, and the report says {first!r}")
 
 
