@@ -132,7 +132,7 @@ class Stage:
         if played.code == 0 and not first.startswith("COMPLETE"):
             played.broken.append(f"{played.name}: exit code 0, and the report begins with {first!r}")
         # A signal can come when the last row has just been done.
-        if played.code not in (0, INTERRUPTED) and first.startswith("COMPLETE"):
+        if played.code > 0 and played.code != INTERRUPTED and first.startswith("COMPLETE"):
             played.broken.append(f"{played.name}: exit code {played.code}, and the report says {first!r}")
 
 
