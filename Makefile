@@ -21,7 +21,7 @@ arrows:
 	$(BIN)lint-imports
 
 test:
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto
 
 bench:
 	$(PYTHON) -m benchmarks
