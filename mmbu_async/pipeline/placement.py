@@ -59,13 +59,20 @@ class Workshop:
     def prepare(self, rows: Sequence[StoredSample]) -> list[ReadyRow | BrokenRow]:
         return [self._prepare(row) for row in rows]
 
-    def _prepare(self, row: StoredSample) -> ReadyRow | BrokenRow:
+    def images(self, row: StoredSample) -> list[PreparedImage] | BrokenRow:
+        """The images as they are sent."""
         images: list[PreparedImage] = []
         for reference in row.sample.images:
             try:
                 images.append(prepare(self.read_image(reference), self.limits))
             except ImageError as error:
                 return BrokenRow(row=row, message=f"{reference.locator}: {error}")
+        return images
+
+    def _prepare(self, row: StoredSample) -> ReadyRow | BrokenRow:
+        images = self.images(row)
+        if isinstance(images, BrokenRow):
+            return images
         prompt = self.benchmark.prompt(row.sample)
         return ReadyRow(
             row=row,
