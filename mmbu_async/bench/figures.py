@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mmbu_async.bench.measured import End, Measured
+from mmbu_async.bench.measured import EARLY_ENDS, End, Measured
 from mmbu_async.bench.plan import Closed, Load
 from mmbu_async.bench.record import Phase, Record
 from mmbu_async.bench.spread import Spread, rate, spread, spread_of
@@ -95,8 +95,8 @@ class Figures:
     target: str
     load: Load
     ended: End
-    window_s: tuple[float, float]
-    """Between which rates are counted, after the stage's begin."""
+    window_s: float
+    """Length of the time over which rates are counted."""
     short: bool
     """Most replies came after the last start: too short for rates."""
     sent: int
@@ -129,33 +129,30 @@ class Figures:
     """Replies that the token limit ended."""
 
 
-def figures(measured: Measured, limits: Limits = ANY) -> Figures:
-    """Everything that is known of a stage."""
-    records = measured.records
-    counted = [record for record in records if measured.counts(record)]
+def figures(blocks: Sequence[Measured], limits: Limits = ANY) -> Figures:
+    """Everything that is known of a stage: one block, or several of the same load on the same endpoint that
+    took turns with those of another one."""
+    first = blocks[0]
+    records = [record for block in blocks for record in block.records]
+    counted = [record for block in blocks for record in block.records if block.counts(record)]
     replies = [record for record in counted if record.ok]
-    begin, end, short = _window(measured, replies)
+    windows = [_window(block) for block in blocks]
     bad = len(counted) - len(replies)
-    share = wilson(bad, len(counted))
     scored = [record for record in replies if record.correct is not None]
-    right = sum(record.correct is True for record in scored)
-    of_right = wilson(right, len(scored))
     return Figures(
-        target=measured.target,
-        load=measured.plan.load,
-        ended=measured.ended,
-        window_s=(begin, end),
-        short=short,
+        target=first.target,
+        load=first.plan.load,
+        ended=next((block.ended for block in blocks if block.ended in EARLY_ENDS), first.ended),
+        window_s=sum(window.length for window in windows),
+        short=any(window.short for window in windows),
         sent=sum(record.phase is not Phase.UNSENT for record in records),
         warmup=len(records) - len(counted),
         counted=len(counted),
         phases=dict(sorted(Counter(record.phase for record in counted).items(), key=_place)),
-        errors=Estimate()
-        if share is None
-        else Estimate(value=bad / len(counted), low=share.low, high=share.high),
-        rates=_rates(records, begin, end, limits),
-        times=_times(replies, measured),
-        on_the_wire=_on_the_wire(records, begin, end),
+        errors=_share(bad, len(counted)),
+        rates=_rates(blocks, windows, limits),
+        times=_times(replies, blocks),
+        on_the_wire=_on_the_wire(blocks, windows),
         estimated=sum(record.estimated for record in replies),
         in_one_piece=sum(record.in_one_piece for record in replies),
         output_tokens=_mean([record.output_tokens for record in replies]),
@@ -163,35 +160,58 @@ def figures(measured: Measured, limits: Limits = ANY) -> Figures:
         cost_usd=sum(record.cost_usd or 0.0 for record in records),
         cost_unknown=sum(record.cost_usd is None and record.phase is not Phase.UNSENT for record in records),
         scored=len(scored),
-        right=Estimate()
-        if of_right is None
-        else Estimate(value=right / len(scored), low=of_right.low, high=of_right.high),
+        right=_share(sum(record.correct is True for record in scored), len(scored)),
         cut_by_limit=sum(record.finish == "length" for record in replies),
     )
 
 
-def _window(measured: Measured, replies: Sequence[Record]) -> tuple[float, float, bool]:
-    """Between which replies are counted for rates, and whether that says little."""
-    begin, end = measured.begin_s, measured.end_s
-    if warm := measured.plan.warmup.requests:
-        starts = [record.intended_s for record in measured.records if record.number >= warm]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Between which replies are counted for rates, after the block's begin."""
+
+    begin: float
+    end: float
+    short: bool
+
+    @property
+    def length(self) -> float:
+        return max(0.0, self.end - self.begin)
+
+
+def _window(block: Measured) -> Window:
+    begin, end = block.begin_s, block.end_s
+    replies = [record for record in block.records if record.ok and block.counts(record)]
+    if warm := block.plan.warmup.requests:
+        starts = [record.intended_s for record in block.records if record.number >= warm]
         begin = max(begin, min(starts, default=begin))
     inside = sum(begin <= record.ended_s <= end for record in replies)
     if inside >= LATE_SHARE * len(replies) and end > begin:
-        return begin, end, False
-    return begin, max((record.ended_s for record in replies), default=end), True
+        return Window(begin=begin, end=end, short=False)
+    return Window(begin=begin, end=max((one.ended_s for one in replies), default=end), short=True)
 
 
-def _rates(records: Sequence[Record], begin: float, end: float, limits: Limits) -> Rates:
-    replies = [record for record in records if record.ok]
-    ends = [record.ended_s for record in replies]
-    sent = [record for record in records if record.phase is not Phase.UNSENT]
+def _rates(blocks: Sequence[Measured], windows: Sequence[Window], limits: Limits) -> Rates:
+    """Over the windows of all blocks, laid end to end."""
+    length = sum(window.length for window in windows)
+    starts: list[float] = []
+    ends: list[float] = []
+    replies: list[Record] = []
+    before = 0.0
+    for block, window in zip(blocks, windows, strict=True):
+        shift = before - window.begin
+        for record in block.records:
+            if record.phase is not Phase.UNSENT and window.begin <= record.started_s <= window.end:
+                starts.append(record.started_s + shift)
+            if record.ok and window.begin <= record.ended_s <= window.end:
+                ends.append(record.ended_s + shift)
+                replies.append(record)
+        before += window.length
 
     def of(weigh: Callable[[Record], float]) -> Estimate:
-        return rate(ends, [weigh(record) for record in replies], begin, end)
+        return rate(ends, [weigh(record) for record in replies], length)
 
     return Rates(
-        started=rate([record.started_s for record in sent], [1.0] * len(sent), begin, end),
+        started=rate(starts, [1.0] * len(starts), length),
         requests=of(lambda record: 1.0),
         good=of(lambda record: float(limits.kept(record))),
         images=of(lambda record: record.images),
@@ -204,7 +224,7 @@ def _rates(records: Sequence[Record], begin: float, end: float, limits: Limits) 
     )
 
 
-def _times(replies: Sequence[Record], measured: Measured) -> Times:
+def _times(replies: Sequence[Record], blocks: Sequence[Measured]) -> Times:
     def of(read: Callable[[Record], float | None]) -> Spread | None:
         return spread([value for record in replies if (value := read(record)) is not None])
 
@@ -214,7 +234,7 @@ def _times(replies: Sequence[Record], measured: Measured) -> Times:
         first_token=of(lambda record: record.first_token_s),
         first_thought=spread([at for one in streamed if (at := one.first_thought_s) is not None]),
         first_output=spread([at for one in streamed if (at := one.first_output_s) is not None]),
-        gap=spread_of(measured.gaps.stretches()),
+        gap=spread_of(part for block in blocks for part in block.gaps.stretches()),
         token=of(lambda record: record.token_time_s),
         service=of(lambda record: record.total_s),
         delay=of(lambda record: max(0.0, record.delay_s)),
@@ -224,15 +244,22 @@ def _times(replies: Sequence[Record], measured: Measured) -> Times:
     )
 
 
-def _on_the_wire(records: Sequence[Record], begin: float, end: float) -> float:
-    if end <= begin:
+def _on_the_wire(blocks: Sequence[Measured], windows: Sequence[Window]) -> float:
+    length = sum(window.length for window in windows)
+    if not length:
         return 0.0
     busy = 0.0
-    for record in records:
-        if record.sent_s is not None and record.upload_s is not None:
-            connected = record.started_s + record.sent_s - record.upload_s
-            busy += max(0.0, min(end, record.ended_s) - max(begin, connected))
-    return busy / (end - begin)
+    for block, window in zip(blocks, windows, strict=True):
+        for record in block.records:
+            if record.sent_s is not None and record.upload_s is not None:
+                connected = record.started_s + record.sent_s - record.upload_s
+                busy += max(0.0, min(window.end, record.ended_s) - max(window.begin, connected))
+    return busy / length
+
+
+def _share(some: int, of: int) -> Estimate:
+    found = wilson(some, of)
+    return Estimate() if found is None else Estimate(value=some / of, low=found.low, high=found.high)
 
 
 def _mean(values: Sequence[int]) -> float | None:

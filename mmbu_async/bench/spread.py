@@ -101,22 +101,20 @@ def draws(runs: int) -> Counts:
     return random.multinomial(runs, np.full(runs, 1 / runs), size=DRAWS).astype(np.float64)
 
 
-def rate(moments: Sequence[float] | Counts, weights: Sequence[float], begin: float, end: float) -> Estimate:
-    """What there is a second between two moments, of things that happen at moments and weigh something.
+def rate(moments: Sequence[float] | Counts, weights: Sequence[float], length: float) -> Estimate:
+    """What there is a second, of things that happen within so many seconds and weigh something.
 
     Stretches of time are drawn anew, as runs are above.
     """
-    length = end - begin
     if length <= 0:
         return Estimate()
     at = np.asarray(moments, dtype=np.float64)
-    inside = (at >= begin) & (at <= end)
-    at, weight = at[inside], np.asarray(weights, dtype=np.float64)[inside]
+    weight = np.asarray(weights, dtype=np.float64)
     value = float(weight.sum()) / length
     stretches = min(RUNS, len(at))
     if stretches < FEWEST_RUNS:
         return Estimate(value=value)
-    place = np.clip(((at - begin) / length * stretches).astype(int), 0, stretches - 1)
+    place = np.clip((at / length * stretches).astype(int), 0, stretches - 1)
     sums = np.bincount(place, weights=weight, minlength=stretches)
     return _estimate(value, draws(stretches) @ sums / length)
 

@@ -7,6 +7,7 @@ under way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmbu_async.bench.figures import Figures, wanted
@@ -57,11 +58,12 @@ class Verdict:
     """What else a reader must know."""
 
 
-def judge(measured: Measured, found: Figures) -> Verdict:
-    """`found`: the figures of that stage."""
-    begin, end = found.window_s
-    ticks = [tick for tick in measured.ticks if begin <= tick.at_s <= end]
-    lags: Histogram = measured.lags
+def judge(blocks: Sequence[Measured], found: Figures) -> Verdict:
+    """`found`: the figures of those blocks."""
+    ticks = [tick for block in blocks for tick in block.ticks if block.begin_s <= tick.at_s <= block.end_s]
+    lags = Histogram()
+    for block in blocks:
+        lags.merge(block.lags)
     delay = found.times.delay
     itself = Self(
         cpu=sum(tick.cpu for tick in ticks) / len(ticks) if ticks else None,
@@ -76,7 +78,7 @@ def judge(measured: Measured, found: Figures) -> Verdict:
     return Verdict(
         itself=itself,
         client_limited=tuple(_limited(itself, found)),
-        remarks=tuple(_remarks(found, measured)),
+        remarks=tuple(_remarks(found)),
     )
 
 
@@ -98,13 +100,13 @@ def _limited(itself: Self, found: Figures) -> list[str]:
     return why
 
 
-def _remarks(found: Figures, measured: Measured) -> list[str]:
+def _remarks(found: Figures) -> list[str]:
     said = []
     replies = found.phases.get(Phase.OK, 0)
     if found.ended is End.SATURATED:
         said.append(
-            f"over-saturated: requests piled up and waiting grew until the stage was ended after "
-            f"{found.window_s[1]:.0f} s; its times say how long it lasted, not what the endpoint can do"
+            "over-saturated: requests piled up and waiting grew, and the stage was ended early; its times "
+            "say how long it lasted, not what the endpoint can do"
         )
     if found.short:
         said.append("too short for rates: most replies came after the last request had started")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmbu_async.bench.figures import Figures, Limits, figures
+from mmbu_async.bench.figures import ANY, Figures, Limits, figures
 from mmbu_async.bench.gaps import Gaps
 from mmbu_async.bench.histogram import ERROR, Histogram
 from mmbu_async.bench.measured import End, Measured
@@ -73,6 +73,10 @@ def measured(records: list[Record], **changes: Any) -> Measured:
     return Measured(**(values | changes))
 
 
+def figures_of(stage: Measured, limits: Limits = ANY) -> Figures:
+    return figures([stage], limits)
+
+
 # ---------------------------------------------------------------- spreads
 
 
@@ -129,21 +133,21 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(memory: float) -> N
     assert all(count >= 170 for count in hits.values()), hits
 
 
-def test_a_rate_is_counted_between_two_moments() -> None:
-    moments = np.arange(0, 100, 0.1)
-    found = rate(moments, [2.0] * len(moments), 10.0, 60.0)
-    assert value(found) == pytest.approx(20.0, rel=0.01)
+def test_a_rate_is_counted_over_a_length_of_time() -> None:
+    moments = np.arange(0, 50, 0.1)
+    found = rate(moments, [2.0] * len(moments), 50.0)
+    assert value(found) == pytest.approx(20.0)
     assert found.low is not None
     assert found.high is not None
     assert found.low <= value(found) <= found.high
-    assert rate([1.0], [1.0], 5.0, 5.0).value is None
+    assert rate([1.0], [1.0], 0.0).value is None
 
 
 # ---------------------------------------------------------------- figures
 
 
 def test_figures_of_a_steady_stage() -> None:
-    found = figures(measured([record(number) for number in range(500)]))
+    found = figures_of(measured([record(number) for number in range(500)]))
     assert (found.sent, found.warmup, found.counted, found.phases) == (500, 0, 500, {Phase.OK: 500})
     assert found.errors.value == 0.0
     assert value(found.rates.requests) == pytest.approx(10 * 48.9 / 49.9, rel=0.01)
@@ -176,7 +180,7 @@ def test_bad_requests_are_counted_by_phase_and_enter_no_time() -> None:
         record(102, phase=Phase.NO_TOKEN, total_s=0.001, first_output_s=None, last_token_s=None),
         record(103, phase=Phase.UNSENT, total_s=0.0, cost_usd=None),
     ]
-    found = figures(measured([*(record(number) for number in range(100)), *bad]))
+    found = figures_of(measured([*(record(number) for number in range(100)), *bad]))
     assert found.phases == {
         Phase.UNSENT: 1,
         Phase.RATE_LIMIT: 1,
@@ -197,16 +201,16 @@ def test_warm_up_is_in_no_figure_but_the_money() -> None:
     slow = [record(number, total_s=9.0) for number in range(50)]
     rest = [record(number) for number in range(50, 300)]
     plan = StagePlan(load=Open(rate=10), ends=Ends(requests=300), warmup=Warmup(requests=50))
-    found = figures(measured(slow + rest, plan=plan))
+    found = figures_of(measured(slow + rest, plan=plan))
     assert (found.warmup, found.counted) == (50, 250)
-    assert found.window_s[0] == pytest.approx(5.0)
+    assert found.window_s == pytest.approx(24.9)
     assert found.times.latency is not None
     assert found.times.latency.largest == 1.0
     assert found.cost_usd == pytest.approx(3.0)
 
 
 def test_reasoning_and_reply_have_first_tokens_of_their_own() -> None:
-    found = figures(
+    found = figures_of(
         measured([record(number, first_thought_s=0.1, delay_s=0.05) for number in range(100)])
     ).times
     assert found.first_token is not None
@@ -219,20 +223,35 @@ def test_reasoning_and_reply_have_first_tokens_of_their_own() -> None:
 
 def test_goodput_counts_replies_that_keep_every_limit() -> None:
     records = [record(number, total_s=1.0 if number % 4 else 3.0) for number in range(400)]
-    found = figures(measured(records), Limits(latency_s=2.0, first_token_s=1.0))
+    found = figures_of(measured(records), Limits(latency_s=2.0, first_token_s=1.0))
     assert value(found.rates.good) == pytest.approx(0.75 * value(found.rates.requests), rel=0.02)
-    assert value(figures(measured(records), Limits(first_token_s=0.1)).rates.good) == 0.0
+    assert value(figures_of(measured(records), Limits(first_token_s=0.1)).rates.good) == 0.0
 
 
 def test_a_stage_whose_replies_all_come_after_its_last_start_says_so() -> None:
-    found = figures(measured([record(number, total_s=60.0) for number in range(100)]))
+    found = figures_of(measured([record(number, total_s=60.0) for number in range(100)]))
     assert found.short
-    assert found.window_s == pytest.approx((0.0, 69.9))
+    assert found.window_s == pytest.approx(69.9)
     assert value(found.rates.requests) == pytest.approx(100 / 69.9)
 
 
+def test_blocks_that_took_turns_make_one_stage() -> None:
+    """Each with a warm-up of its own, and nothing of one block counts in another's time."""
+    plan = StagePlan(load=Open(rate=10), ends=Ends(requests=100), warmup=Warmup(requests=20))
+    block = measured(
+        [record(number, total_s=2.0 if number < 20 else 1.0) for number in range(100)], plan=plan
+    )
+    one, both = figures([block]), figures([block, block])
+    assert (both.counted, both.warmup, both.sent) == (160, 40, 200)
+    assert both.window_s == pytest.approx(2 * one.window_s)
+    assert value(both.rates.requests) == pytest.approx(value(one.rates.requests))
+    assert both.on_the_wire == pytest.approx(one.on_the_wire)
+    assert both.times.latency is not None
+    assert both.times.latency.largest == 1.0
+
+
 def test_an_empty_stage_has_no_figures_and_does_not_fail() -> None:
-    found = figures(measured([]))
+    found = figures_of(measured([]))
     assert (found.counted, found.errors.value, found.times.latency) == (0, None, None)
     assert found.rates.requests.value is None
 
@@ -242,7 +261,7 @@ def test_an_empty_stage_has_no_figures_and_does_not_fail() -> None:
 
 def verdict(records: list[Record], **changes: Any) -> Verdict:
     stage = measured(records, **changes)
-    return judge(stage, figures(stage))
+    return judge([stage], figures([stage]))
 
 
 STEADY = [record(number) for number in range(300)]
@@ -327,7 +346,6 @@ async def test_a_blocked_event_loop_is_seen() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(block())
         found = await stage.run()
-    told: Figures = figures(found)
-    limited = judge(found, told).client_limited
+    limited = judge([found], figures([found])).client_limited
     assert any("late" in why for why in limited)
     assert (found.lags.quantile(1.0) or 0) > 0.04
