@@ -10,7 +10,8 @@
     │   ├── StoreLockedError      another process holds the run or the file
     │   ├── StoreVersionError     the store was written by a newer version
     │   ├── StoreFullError        the disk is full, or the file may not grow
-    │   └── RunNotFoundError      no run of that name                                           exit 2
+    │   ├── RunNotFoundError      no run of that name                                           exit 2
+    │   └── BenchNotFoundError    no bench of that name                                         exit 2
     ├── RunChangedError           resume with settings that would mix two experiments           exit 2
     ├── EndpointError             the endpoint refuses every row: key, model name, quota        exit 4
     ├── EndpointDownError         many rows in a row failed alike: the breaker opened           exit 5
@@ -87,6 +88,12 @@ class StoreFullError(StoreError):
 
 class RunNotFoundError(StoreError):
     """The store has no run of that name."""
+
+    exit_code = 2
+
+
+class BenchNotFoundError(StoreError):
+    """The store has no bench of that name."""
 
     exit_code = 2
 

@@ -91,6 +91,8 @@ class Record:
     """Requests under way at its start, this one included."""
     row: str = ""
     """Id of the row that was asked about; '' for synthetic work."""
+    text: str | None = None
+    """The reply, where answers are scored."""
     correct: bool | None = None
     """Whether the answer is right; None: not scored."""
 

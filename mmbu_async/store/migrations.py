@@ -71,8 +71,83 @@ def m003_control(connection: sqlite3.Connection) -> None:
     )
 
 
+def m004_bench(connection: sqlite3.Connection) -> None:
+    """Measurements of endpoints."""
+    run_script(
+        connection,
+        """
+        CREATE TABLE bench (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            config TEXT NOT NULL,
+            host TEXT NOT NULL,
+            package_version TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            ended_at REAL,
+            ended TEXT,
+            result TEXT
+        );
+        CREATE TABLE bench_stage (
+            id INTEGER PRIMARY KEY,
+            bench_id INTEGER NOT NULL REFERENCES bench (id),
+            number INTEGER NOT NULL,
+            part INTEGER NOT NULL,
+            role TEXT NOT NULL,
+            target TEXT NOT NULL,
+            plan TEXT NOT NULL,
+            began_at REAL NOT NULL,
+            begin_s REAL NOT NULL,
+            end_s REAL NOT NULL,
+            ended TEXT NOT NULL,
+            drained_s REAL NOT NULL,
+            gaps TEXT NOT NULL,
+            lags TEXT NOT NULL,
+            ticks TEXT NOT NULL,
+            UNIQUE (bench_id, number)
+        );
+        CREATE TABLE bench_request (
+            stage_id INTEGER NOT NULL REFERENCES bench_stage (id),
+            number INTEGER NOT NULL,
+            intended_s REAL NOT NULL,
+            delay_s REAL NOT NULL,
+            connect_s REAL,
+            sent_s REAL,
+            upload_s REAL,
+            first_byte_s REAL,
+            first_thought_s REAL,
+            first_output_s REAL,
+            last_token_s REAL,
+            total_s REAL NOT NULL,
+            phase TEXT NOT NULL,
+            message TEXT NOT NULL,
+            status INTEGER,
+            request_id TEXT NOT NULL,
+            finish TEXT NOT NULL,
+            events INTEGER NOT NULL,
+            longest_gap_s REAL NOT NULL,
+            in_one_piece INTEGER NOT NULL,
+            bytes_up INTEGER NOT NULL,
+            bytes_down INTEGER NOT NULL,
+            images INTEGER NOT NULL,
+            pixels INTEGER NOT NULL,
+            input_tokens INTEGER NOT NULL,
+            output_tokens INTEGER NOT NULL,
+            reasoning_tokens INTEGER NOT NULL,
+            cached_tokens INTEGER NOT NULL,
+            estimated INTEGER NOT NULL,
+            cost_usd REAL,
+            in_flight INTEGER NOT NULL,
+            row TEXT NOT NULL,
+            text TEXT,
+            correct INTEGER,
+            PRIMARY KEY (stage_id, number)
+        ) WITHOUT ROWID;
+        """,
+    )
+
+
 MIGRATIONS: Mapping[str, Migration] = {
-    step.__name__: step for step in (m001_first, m002_score_changes, m003_control)
+    step.__name__: step for step in (m001_first, m002_score_changes, m003_control, m004_bench)
 }
 """Name -> step, in order. Only ever added to: a name that a store has noted must keep its meaning."""
 

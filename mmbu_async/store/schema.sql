@@ -190,3 +190,75 @@ CREATE TABLE control (
     paused INTEGER NOT NULL,                    -- 1: no call is to be started
     limits TEXT NOT NULL                        -- JSON: asked for since the session began, by side
 );
+
+-- A measurement of endpoints: `mmbu bench`.
+CREATE TABLE bench (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    config TEXT NOT NULL,                       -- JSON: endpoints, work, loads, everything it was started with
+    host TEXT NOT NULL,                         -- where the measuring process ran
+    package_version TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    ended_at REAL,
+    ended TEXT,                                 -- how it ended; NULL while it lives
+    result TEXT                                 -- JSON: what a search found
+);
+
+-- One load on one endpoint, or one block of it where two endpoints take turns. Seconds count from its begin.
+CREATE TABLE bench_stage (
+    id INTEGER PRIMARY KEY,
+    bench_id INTEGER NOT NULL REFERENCES bench (id),
+    number INTEGER NOT NULL,                    -- order within the bench
+    part INTEGER NOT NULL,                      -- blocks of one load on one endpoint have the same
+    role TEXT NOT NULL,                         -- preflight, stage, probe (of a search)
+    target TEXT NOT NULL,                       -- label of the endpoint
+    plan TEXT NOT NULL,                         -- JSON: load, ends, warm-up
+    began_at REAL NOT NULL,
+    begin_s REAL NOT NULL,
+    end_s REAL NOT NULL,
+    ended TEXT NOT NULL,
+    drained_s REAL NOT NULL,
+    gaps TEXT NOT NULL,                         -- JSON: histograms of the times between tokens, by stretch
+    lags TEXT NOT NULL,                         -- JSON: histogram of the event loop's lateness
+    ticks TEXT NOT NULL,                        -- JSON: in flight, lateness, CPU every quarter of a second
+    UNIQUE (bench_id, number)
+);
+
+-- Each request exactly once, good or bad. Times count from its actual start.
+CREATE TABLE bench_request (
+    stage_id INTEGER NOT NULL REFERENCES bench_stage (id),
+    number INTEGER NOT NULL,                    -- order of the intended starts
+    intended_s REAL NOT NULL,                   -- after the stage's begin
+    delay_s REAL NOT NULL,                      -- from the intended to the actual start
+    connect_s REAL,
+    sent_s REAL,
+    upload_s REAL,
+    first_byte_s REAL,
+    first_thought_s REAL,
+    first_output_s REAL,
+    last_token_s REAL,
+    total_s REAL NOT NULL,
+    phase TEXT NOT NULL,                        -- ok, or how far it came
+    message TEXT NOT NULL,
+    status INTEGER,
+    request_id TEXT NOT NULL,
+    finish TEXT NOT NULL,
+    events INTEGER NOT NULL,
+    longest_gap_s REAL NOT NULL,
+    in_one_piece INTEGER NOT NULL,
+    bytes_up INTEGER NOT NULL,
+    bytes_down INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    pixels INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    estimated INTEGER NOT NULL,                 -- 1: the tokens are; the endpoint told none
+    cost_usd REAL,                              -- NULL: unknown
+    in_flight INTEGER NOT NULL,
+    row TEXT NOT NULL,                          -- id of the row; '' for synthetic work
+    text TEXT,                                  -- the reply, where answers are scored
+    correct INTEGER,                            -- NULL: not scored
+    PRIMARY KEY (stage_id, number)
+) WITHOUT ROWID;

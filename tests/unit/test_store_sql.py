@@ -16,7 +16,16 @@ from mmbu_async.store.sql import FILES, query
 
 TEXT = "".join(resources.files(mmbu_async.store).joinpath(file).read_text(encoding="utf-8") for file in FILES)
 NAMES = re.findall(r"^-- name: (.*)$", TEXT, flags=re.MULTILINE)
-COMPLETED = {"insert_calls", "put_verdicts", "judge_replies", "put_derived", "votes_of_rows", "vote_patterns"}
+COMPLETED = {
+    "insert_calls",
+    "put_verdicts",
+    "judge_replies",
+    "put_derived",
+    "votes_of_rows",
+    "vote_patterns",
+    "insert_bench_request",
+    "bench_requests",
+}
 """Completed by the code with as many rows as it has: proved by the tests of what uses them."""
 MADE = "CREATE TEMP (?:TABLE|VIEW) "
 
