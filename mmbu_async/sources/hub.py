@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,17 @@ def load_from_hub(name: str, split: str, config: str | None = None) -> Any:
     import datasets
 
     return datasets.load_dataset(name, config, split=split)
+
+
+def cache_folders() -> Sequence[Path]:
+    """Where `datasets` puts what it fetches. A table that names another file of this machine means no image
+    of its own."""
+    import datasets
+    from huggingface_hub import constants
+
+    config = datasets.config
+    places = (constants.HF_HUB_CACHE, config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH)
+    return [Path(place) for place in places]
 
 
 class HubDataset:
@@ -119,8 +130,12 @@ class _Part:
             name = name_of(item_of(self._cell(row, column), item))
         except IndexError:
             name = ""
-        if name is None or (name and self._kinds[column] != "text" and Path(name).is_file()):
+        if name is None:
             return ""
+        if name and self._kinds[column] != "text" and Path(name).is_file():
+            if _is_of_the_hub(Path(name)):
+                return ""
+            return f"column '{column}' names a file of this machine that does not belong to the dataset"
         if name and self._kinds[column] == "text":
             return (
                 f"column '{column}' names a file, which the hub's table does not hold; get a local copy of "
@@ -156,6 +171,11 @@ class _Part:
 
     def _cell(self, row: int, column: str) -> Any:
         return self._images[row].column(column)[0]
+
+
+def _is_of_the_hub(file: Path) -> bool:
+    path = file.resolve()
+    return any(path.is_relative_to(folder.resolve()) for folder in cache_folders())
 
 
 def _image_columns(name: str, table: Any, spec: DataSpec) -> tuple[list[str], set[str], dict[str, str]]:

@@ -30,9 +30,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from pathlib import PureWindowsPath
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from mmbu_async.errors import ConfigError
@@ -62,6 +63,16 @@ class _Source(_Part):
     image_columns: _Names = ("file_name", "image")
     image_folders: tuple[str, ...] = Field(default=("", "images"), min_length=1)
     archives: tuple[_Name, ...] = ()
+
+    @field_validator("tables", "archives", "image_folders")
+    @classmethod
+    def _inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """A description may come from others, and says nothing of what lies beside the data."""
+        for name in value:
+            path = PureWindowsPath(name)
+            if ".." in path.parts or path.anchor:
+                raise ValueError(f"'{name}' leads out of the data's folder; name what is in it")
+        return value
 
 
 class _Columns(_Part):
@@ -196,6 +207,8 @@ def _problem(found: ErrorDetails, table: str, key: str) -> str:
             return ": is empty; fill it in, or leave it out"
         case "string_pattern_mismatch":
             return f" = {given!r}: may hold small letters, digits, '.', '_' and '-' only"
+        case "value_error":
+            return f": {found['msg'].removeprefix('Value error, ')}"
         case _:
             return f" = {given!r}: {found['msg'][:1].lower()}{found['msg'][1:]}"
 

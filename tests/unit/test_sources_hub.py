@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import huggingface_hub
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
@@ -14,6 +15,7 @@ from mmbu_async import tasks
 from mmbu_async.errors import DataError, ImageError
 from mmbu_async.model import ImageRef
 from mmbu_async.sources import HubDataset, ImageFolder, open_data, samples
+from mmbu_async.sources.hub import cache_folders
 from mmbu_async.tasks.mmbu_public import MmbuPublic
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
@@ -25,11 +27,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def mini(cache: str) -> HubDataset:
+def mini(cache: str, monkeypatch: pytest.MonkeyPatch) -> HubDataset:
     def load(name: str, split: str) -> Any:
         assert name == "mmbu/mmbu-public"
         return datasets.load_dataset("imagefolder", data_dir=str(MINI), split=split, cache_dir=cache)
 
+    # As if it had been fetched.
+    monkeypatch.setattr("mmbu_async.sources.hub.cache_folders", lambda: [MINI])
     source = open_data(None, MmbuPublic.data, load=load)
     assert isinstance(source, HubDataset)
     return source
@@ -92,6 +96,7 @@ def test_a_row_without_its_image_is_named(image: Any) -> None:
 def test_an_image_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.png"
     file.write_bytes(b"x")
+    monkeypatch.setattr("mmbu_async.sources.hub.cache_folders", lambda: [tmp_path])
     source = of({"image": [{"bytes": None, "path": str(file)}]}, image=datasets.Image())
 
     def refuse(self: Path) -> bytes:
@@ -100,6 +105,32 @@ def test_an_image_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(ImageError, match=r"a.png: cannot be read \(Permission denied\)"):
         source.read_image(ImageRef(locator="0"))
+
+
+def test_a_table_names_no_file_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset of others could have any picture sent away that lies on this disk."""
+    own, private = tmp_path / "hub" / "a.png", tmp_path / "scan.png"
+    own.parent.mkdir()
+    picture = (MINI / "images" / "nuclei_00.png").read_bytes()
+    for file in (own, private):
+        file.write_bytes(picture)
+    link = own.parent / "link.png"
+    link.symlink_to(private)
+    monkeypatch.setattr("mmbu_async.sources.hub.cache_folders", lambda: [own.parent])
+    names = [own, private, link, own.parent / ".." / "scan.png"]
+    source = of({"image": [{"bytes": None, "path": str(name)} for name in names]}, image=datasets.Image())
+    assert source.read_image(ImageRef(locator="0")) == picture
+    for row in (1, 2, 3):
+        ref = ImageRef(locator=str(row))
+        assert "names a file of this machine that does not belong" in source.image_problem(ref)
+        with pytest.raises(ImageError, match="does not belong to the dataset"):
+            source.read_image(ref)
+
+
+def test_what_the_hub_fetches_lies_in_its_caches() -> None:
+    folders = cache_folders()
+    assert Path(huggingface_hub.constants.HF_HUB_CACHE) in folders
+    assert Path(datasets.config.HF_DATASETS_CACHE) in folders
 
 
 def test_a_dataset_without_images_is_refused() -> None:

@@ -102,6 +102,22 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     ),
     "a list that is empty": ('tables = ["rows.csv"]', "tables = []", "line 5: source.tables: is empty"),
     "a list that holds nothing": ('["rows.csv"]', '[""]', "line 5: source.tables.0: is empty"),
+    "a table beside the data": (
+        '["rows.csv"]',
+        '["rows.csv", "../other/*.csv"]',
+        "line 5: source.tables: '../other/*.csv' leads out of the data's folder; name what is in it",
+    ),
+    "a table anywhere": ('["rows.csv"]', '["/etc/passwd"]', "'/etc/passwd' leads out of the data's folder"),
+    "an archive beside the data": (
+        '["rows.csv"]',
+        '["rows.csv"]\narchives = ["a/../../b.zip"]',
+        "line 6: source.archives: 'a/../../b.zip' leads out of the data's folder; name what is in it",
+    ),
+    "images on another drive": (
+        '["rows.csv"]',
+        '["rows.csv"]\nimage_folders = ["C:/pictures"]',
+        "'C:/pictures' leads out of the data's folder",
+    ),
     "a number in place of a text": (
         'id = "uid"',
         "id = 7",
