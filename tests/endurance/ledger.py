@@ -6,7 +6,8 @@ a call of unknown cost, since the endpoint may bill it. The one exception is a s
 itself (killed, aborted, store full): of it may be missing
 
 - replies that came and are not stored: at most as many as the concurrency, for a call keeps its slot until
-  its reply is on disk;
+  its reply is on disk; after a freeze also one for each row in hand, since replies that it made late are
+  failed attempts, which keep no slot;
 - all requests together: at most a call for each slot and a failed attempt for each row in hand.
 
 Calls that never left (no connection, no name, no image) cost nothing and are in no log.
@@ -73,6 +74,8 @@ class Terms:
     """The endpoint went away meanwhile, or connections could not be made: calls may be in no log."""
     concurrency: int
     judge_concurrency: int
+    frozen: bool = False
+    """The program stood still for longer than its time limits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,8 +135,9 @@ class Books:
         self.unstored += unstored
         if not terms.orderly:
             in_hand = concurrency + max(8, concurrency // 2)
-            if lost > concurrency:
-                self.broken.append(f"{name}: {lost} whole replies are lost, more than {concurrency} slots")
+            most = concurrency + in_hand * terms.frozen
+            if lost > most:
+                self.broken.append(f"{name}: {lost} whole replies are lost, more than {most} slots")
             if unstored > concurrency + in_hand:
                 self.broken.append(f"{name}: {unstored} of {len(log)} requests are not in the store")
             return

@@ -24,7 +24,7 @@ from tests.endurance.session import Played, Stage
 MEMORY_MB = 400.0
 """Above what any session of this size may need; that memory does not grow with rows is measured elsewhere."""
 LAST_RESUMES = 2
-END_S = 120.0
+END_S = 600.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,6 +210,7 @@ class Seed:
             server_gone=bool(gone),
             concurrency=self._plan.concurrency,
             judge_concurrency=self._plan.judge_concurrency * (1 + self._plan.panel),
+            frozen=Blow.STOP in played.blows,
         )
         self._books.close(played.name, calls, played.log, terms)
 

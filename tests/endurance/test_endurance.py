@@ -115,11 +115,12 @@ GIVEN_UP = Call(
 )
 
 
-def audit(calls: list[Call], log: list[dict[str, object]], *, orderly: bool = True) -> Books:
+def audit(
+    calls: list[Call], log: list[dict[str, object]], *, orderly: bool = True, frozen: bool = False
+) -> Books:
     books = Books()
-    books.close(
-        "s", calls, log, Terms(orderly=orderly, server_gone=False, concurrency=2, judge_concurrency=2)
-    )
+    terms = Terms(orderly=orderly, server_gone=False, concurrency=2, judge_concurrency=2, frozen=frozen)
+    books.close("s", calls, log, terms)
     return books
 
 
@@ -139,6 +140,13 @@ def test_replies_that_a_kill_took_are_as_many_as_slots_at_most(orderly: bool) ->
     log = [RECORD | {"request_id": f"req-{number}"} for number in range(4)]
     assert audit([], log[:2], orderly=orderly).broken == [] or orderly
     assert audit([], log[:3], orderly=orderly).broken
+
+
+def test_replies_that_a_freeze_made_late_are_as_many_as_rows_in_hand_at_most() -> None:
+    log = [RECORD | {"request_id": f"req-{number}"} for number in range(13)]
+    assert audit([], log[:12], orderly=False, frozen=True).broken == []
+    assert audit([], log[:12], orderly=False).broken
+    assert audit([], log, orderly=False, frozen=True).broken
 
 
 @pytest.mark.parametrize(
