@@ -35,7 +35,11 @@ def deliver(
     in a file, in columns. Raises ConfigError for a form that is none of them, or a file that cannot be."""
     chosen = form or (TEXT if out is None else _named(out, (TEXT, *forms)))
     if chosen != TEXT and chosen not in forms:
-        raise ConfigError(f"--format {form or out}: is none of {', '.join((TEXT, *forms))}.")
+        known = (TEXT, *forms)
+        if form:
+            raise ConfigError(f"--format {form}: is none of {', '.join(known)}.")
+        endings = ", ".join(end for end, name in ENDINGS.items() if name in known)
+        raise ConfigError(f"--out {out}: its ending names no form; choose one of {endings}, or say --format.")
     if out is None:
         if chosen == TEXT:
             print_text(console)

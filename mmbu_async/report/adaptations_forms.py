@@ -37,9 +37,9 @@ def _parts(found: Adaptations) -> Iterator[RenderableType]:
     for note in found.notes:
         yield Text(f"NOTE: {line(note)}", style="yellow")
     yield from tables.section_table(_narrow(found))
+    yield Text(f"\nFit: {line(found.fit_text)}", style="bold")
     yield Text("\nHow it is counted", style="bold")
     yield Text(line(found.convention))
-    yield Text(f"\nFit: {line(found.fit_text)}", style="bold")
 
 
 def _narrow(found: Adaptations) -> Section:
