@@ -166,15 +166,22 @@ def kappa_cells(name: str, found: Kappa) -> tuple[str, ...]:
     percent = words.NONE if found.percent is None else f"{found.percent:.1f} %"
     interval = words.NONE
     if found.low is not None and found.high is not None:
-        interval = f"{words.share(found.low)} to {words.share(found.high)}"
-    return name, words.count(found.n), percent, words.share(found.kappa), interval
+        interval = f"{_signed(found.low)} to {_signed(found.high)}"
+    return name, words.count(found.n), percent, _signed(found.kappa), interval
+
+
+def _signed(value: float | None) -> str:
+    """Agreement below chance has the minus of all other figures."""
+    return words.share(value).replace("-", "−")
 
 
 def _disagreement(found: Panel) -> str:
+    if not found.compared:
+        return "No row has verdicts of two judges."
     alpha = (
         "Krippendorff's alpha does not exist, since all verdicts are alike"
         if found.alpha is None
-        else f"Krippendorff's alpha {words.share(found.alpha)}"
+        else f"Krippendorff's alpha {_signed(found.alpha)}"
     )
     text = f"{alpha}; {words.rows(found.compared)} with verdicts of two judges at least."
     if not found.disagreeing:

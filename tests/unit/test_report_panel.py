@@ -12,6 +12,7 @@ import pytest
 from mmbu_async.model import Answer, Score, Status, Verdict
 from mmbu_async.report import build_report, to_json, to_markdown
 from mmbu_async.report.panel import Panel
+from mmbu_async.report.sections import kappa_cells
 from mmbu_async.stats import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from mmbu_async.store import RunRecord, Standing, Store, VerdictRecord, Writer
 from tests.stored_run import MakeRun
@@ -174,6 +175,21 @@ def test_judges_that_always_agree(make_run: MakeRun, keyed: list[dict[str, Any]]
     markdown = to_markdown(build_report(store, run))
     assert "alpha does not exist, since all verdicts are alike" in markdown
     assert "They disagree on none." in markdown
+
+
+def test_a_judge_that_never_answered_is_compared_with_none(
+    make_run: MakeRun, keyed: list[dict[str, Any]]
+) -> None:
+    store, run = make_run(keyed)
+    vote(store, run, SECOND, [None] * 8)
+    markdown = to_markdown(build_report(store, run))
+    assert "No row has verdicts of two judges." in markdown
+    assert "verdicts are alike" not in markdown
+
+
+def test_agreement_below_chance_has_the_minus_of_other_figures() -> None:
+    below = cohen_kappa({(True, False): 3, (False, True): 3})
+    assert kappa_cells("a / b", below)[3] == "−1.000"
 
 
 def test_a_report_is_of_one_moment(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
