@@ -392,8 +392,10 @@ def _read_file(file: Path) -> dict[str, Any]:
         return _with_tables(tomllib.loads(file.read_text(encoding="utf-8-sig")))
     except FileNotFoundError:
         raise ConfigError(f"{file}: there is no such settings file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read ({error}).") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read ({error.strerror or error}).") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: cannot be read (no UTF-8 text, at byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: is not valid TOML: {error}.") from None
 

@@ -258,11 +258,11 @@ def test_addresses_are_kept_without_what_is_too_much(given: str, kept: str) -> N
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     missing = tmp_path / "none.toml"
     assert refused(file=missing) == f"{missing}: there is no such settings file."
-    assert refused(file=tmp_path).startswith(f"{tmp_path}: cannot be read (")
+    assert refused(file=tmp_path) == f"{tmp_path}: cannot be read (Is a directory)."
     broken = written(tmp_path, "model = \n")
     assert refused(file=broken).startswith(f"{broken}: is not valid TOML: ")
     (tmp_path / "latin.toml").write_bytes(b'model = "\xff"')
-    assert "cannot be read" in refused(file=tmp_path / "latin.toml")
+    assert "cannot be read (no UTF-8 text, at byte 9)" in refused(file=tmp_path / "latin.toml")
 
 
 def test_settings_of_any_other_origin() -> None:
