@@ -175,7 +175,7 @@ def _beside(place: int, rows: Mapping[Joint, int]) -> Pairs:
 def _first_line(runs: int, benchmark: str, common: int) -> str:
     if not common:
         return f"NOTHING TO COMPARE: no row has a score in all {runs} runs of {benchmark}."
-    return f"COMPARED: {runs} runs of {benchmark} over the {words.rows(common)} that all have a score for."
+    return f"COMPARED: {runs} runs of {benchmark} over the {words.rows(common)} with a score in all of them."
 
 
 def _notes(runs: Sequence[ComparedRun], pairs: Sequence[PairComparison]) -> Iterator[str]:

@@ -23,7 +23,7 @@ def run_table(found: Comparison) -> Section:
         title="Run",
         columns=("rows", "scored", "acc", "95 % CI", "F1", "95 % CI"),
         rows=tuple(rows),
-        note=f"Accuracy and F1 over the {words.rows(found.common_rows)} that are compared.",
+        note=f"Accuracy and F1 over the {words.rows(found.common_rows)} compared.",
     )
 
 
@@ -51,7 +51,7 @@ def resolution(found: Comparison, pair: PairComparison) -> str:
     rows = f"{words.rows(pair.n)}, {words.share_percent(pair.disagreement)} of them won or lost,"
     given = f"({words.percent(found.power)} power, alpha {found.alpha:g})"
     if pair.detectable is None:
-        return f"{rows} are too few to show any difference of accuracy {given}"
+        return f"{rows} {'is' if pair.n == 1 else 'are'} too few to show any difference of accuracy {given}"
     return f"{rows} show a difference of accuracy of {words.share(pair.detectable)} or more {given}"
 
 

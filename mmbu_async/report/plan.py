@@ -143,7 +143,8 @@ def resolution_text(found: Resolution, *, clustered: bool) -> str:
     given = f"({words.percent(found.power)} power, alpha {found.alpha:g})"
     gaps = [(one.name, one.difference) for one in found.assumptions if one.difference is not None]
     if not gaps:
-        return f"{words.rows(found.rows)} are too few to tell another run from this one {given}."
+        few = "is too few" if found.rows == 1 else "are too few"
+        return f"{words.rows(found.rows)} {few} to tell another run from this one {given}."
     parts = ", ".join(f"{words.share(gap)} {name}" for name, gap in gaps)
     less = " Rows that share a figure count for less." if clustered else ""
     return (

@@ -143,6 +143,8 @@ def test_a_report_says_what_its_rows_can_show(form: Callable[[Any], str] | None,
 def test_a_report_of_few_rows_or_of_clusters(make_run: MakeRun) -> None:
     store, (run,) = make_runs(make_run, "+-")
     assert "2 rows are too few to tell another run from this one" in to_markdown(build_report(store, run))
+    one = to_markdown(build_report(*make_run([{"reply": "x", "correct": True}], name="one")))
+    assert "1 row is too few to tell another run from this one" in one
     rows = [{"reply": "x", "correct": n % 2 == 0, "detail": {"cluster": f"{n // 2}"}} for n in range(40)]
     text = to_markdown(build_report(*make_run(rows, name="clustered")))
     assert "Rows that share a figure count for less." in text
