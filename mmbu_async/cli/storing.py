@@ -43,7 +43,10 @@ def check(store: StoreOption = DEFAULT_STORE) -> None:
     if damaged:
         _say("The store is damaged: keep this file, and go on with an earlier copy of it.")
         raise typer.Exit(StoreError.exit_code)
-    _say(f"{store} is sound.")
+    if any(finding.unlooked for finding in found):
+        _say(f"{store} has no damage that SQLite knows of.")
+    else:
+        _say(f"{store} is sound.")
 
 
 @app.command()

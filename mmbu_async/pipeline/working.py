@@ -89,8 +89,9 @@ class Worker:
         with leased(self.store, self.run, self.owner):
             if not self.work.judge_anew:
                 self.store.set_run_config(self.run.id, stored_config(self.config))
-            control = self.store.begin_control(self.run.id, now=time.time())
-            steering = Steering(run_id=self.run.id, config=self.config, seen=control.asked)
+            # What has been asked since the lease was taken is not done yet.
+            seen = self.store.control(self.run.id).seen
+            steering = Steering(run_id=self.run.id, config=self.config, seen=seen)
             reason = await self._session(judges, judged, steering)
             published = self.work.judge_anew and reason is None
             own = self.run.judge.id if self.run.judge is not None else None

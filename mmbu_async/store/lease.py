@@ -102,6 +102,8 @@ def acquire(connection: sqlite3.Connection, run_id: int, owner: LeaseOwner, now:
                 "now": now,
             },
         )
+        # What was asked of the process before is over; whoever asks from here on asks this one.
+        connection.execute(query("begin_control"), {"run": run_id, "now": now})
 
 
 def renew(connection: sqlite3.Connection, run_id: int, owner: LeaseOwner, now: float) -> bool:

@@ -260,12 +260,6 @@ class Store:
 
     # ------------------------------------------------------------ what a process at work is asked
 
-    def begin_control(self, run_id: int, *, now: float) -> Control:
-        """Forget what earlier sessions were asked. Hold the lease first."""
-        with self._named():
-            self._connection.execute(query("begin_control"), {"run": run_id, "now": now})
-            return control.read(self._connection, run_id)
-
     def control(self, run_id: int) -> Control:
         """What is asked of the process at work on a run, and what it has done of that."""
         with self._named():

@@ -35,6 +35,8 @@ class Finding:
     damage: bool
     """False: the next command that works on the run puts it right by itself."""
     text: str
+    unlooked: bool = False
+    """Something could not be looked at because of this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ def _findings(connection: sqlite3.Connection, store: Path) -> Iterator[Finding]:
             damage=False,
             text="is of an older version: the next command that may write, like `mmbu status`, brings it up "
             "to date; check it again then, for what runs are made of was not looked at.",
+            unlooked=True,
         )
         return
     for thing in sorted(_things_of_a_new_store() - _things(connection)):
@@ -119,7 +122,8 @@ def _findings(connection: sqlite3.Connection, store: Path) -> Iterator[Finding]:
         yield found
         broken.append(found.text)
     if broken:
-        yield Finding(damage=False, text="what runs are made of was not looked at, because of that.")
+        text = "what runs are made of was not looked at, because of that."
+        yield Finding(damage=False, text=text, unlooked=True)
         return
     yield from _of_runs(connection)
 

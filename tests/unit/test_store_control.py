@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mmbu_async.errors import StoreLockedError
 from mmbu_async.model import Json
-from mmbu_async.store import Heeded, Reader, Store, Writer
+from mmbu_async.store import Heeded, LeaseOwner, Reader, Store, Writer
 from mmbu_async.store.control import NOTHING
-from tests.conftest import StoreKit
+from tests.conftest import OWNER, StoreKit
 
 
 def raised(settings: Mapping[str, Json]) -> dict[str, Json]:
@@ -54,15 +56,31 @@ async def test_the_process_at_work_reads_and_answers(kit: StoreKit) -> None:
         assert store.control(run.id).seen == 1
 
 
-def test_a_session_begins_with_nothing_asked(kit: StoreKit) -> None:
+def test_who_takes_the_lease_is_asked_nothing_yet(kit: StoreKit) -> None:
     """A pause was of the process before it; limits are in the run's settings."""
     store = kit.open()
     run, _ = kit.begin(store, 3)
-    assert store.begin_control(run.id, now=5.0).asked == 0
+    store.acquire_lease(run.id, OWNER, 5.0)
+    assert replace(store.control(run.id), asked_at=0.0) == NOTHING
     store.ask(run.id, paused=True, limits={"": {"rpm": 5}}, now=10.0)
-    begun = store.begin_control(run.id, now=20.0)
+    store.release_lease(run.id, OWNER)
+    assert store.control(run.id).paused
+    store.acquire_lease(run.id, LeaseOwner.current(), 20.0)
+    begun = store.control(run.id)
     assert (begun.asked, begun.seen, begun.paused, begun.limits) == (1, 1, False, {})
+    # Asked from here on it is asked of this process.
     assert store.ask(run.id, paused=True, now=21.0) == 2
+    assert store.control(run.id).seen == 1
+
+
+def test_who_does_not_get_the_lease_changes_nothing(kit: StoreKit) -> None:
+    store = kit.open()
+    run, _ = kit.begin(store, 3)
+    store.acquire_lease(run.id, LeaseOwner.current(), 5.0)
+    store.ask(run.id, paused=True, now=10.0)
+    with pytest.raises(StoreLockedError):
+        store.acquire_lease(run.id, OWNER, 11.0)
+    assert (store.control(run.id).paused, store.control(run.id).seen) == (True, 0)
 
 
 def test_limits_are_kept_with_the_settings_and_a_pause_is_not(kit: StoreKit) -> None:
