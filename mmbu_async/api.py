@@ -19,6 +19,12 @@ from random import Random
 from typing import Any, TypeVar
 
 from mmbu_async import tasks
+from mmbu_async.bench.measuring import Tell
+from mmbu_async.bench.measuring import silent as quiet
+from mmbu_async.bench.report import BenchReport, read_report
+from mmbu_async.bench.session import Ended as BenchEnded
+from mmbu_async.bench.session import run as run_bench
+from mmbu_async.bench.spec import Spec
 from mmbu_async.config import JudgeConfig, RunConfig, build_config
 from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
@@ -553,6 +559,21 @@ def store_merge(other: Path, *, store: Path = Path("mmbu.sqlite"), rename: bool 
     return merge.merge(store, other, rename=rename, now=time.time())
 
 
+async def bench(spec: Spec, *, tell: Tell = quiet) -> BenchEnded:
+    """Measure an endpoint, or two in turns, as `spec` says; what was measured is in the store.
+
+    Raises ConfigError, DataError, EndpointError or EndpointDownError where nothing can be measured; what
+    ends a bench later (money, interrupt, an endpoint that is down) is noted in the result. `tell` hears of
+    each stage in a line.
+    """
+    return await run_bench(spec, tell=tell)
+
+
+def bench_report(name: str, *, store: Path = Path("mmbu.sqlite")) -> BenchReport:
+    """What a bench measured: every part with figures and verdict, computed from the stored requests."""
+    return read_report(name, store)
+
+
 def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end on a fast event loop."""
     if sys.platform == "win32":
@@ -567,6 +588,11 @@ def evaluate_sync(
 ) -> RunResult:
     """`evaluate` for callers without an event loop."""
     return run_sync(lambda: evaluate(config, new_run=new_run, watch=watch, check=check))
+
+
+def bench_sync(spec: Spec, *, tell: Tell = quiet) -> BenchEnded:
+    """`bench` for callers without an event loop."""
+    return run_sync(lambda: bench(spec, tell=tell))
 
 
 def resume_sync(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from mmbu_async.cli import comparing, exporting, judging, steering, storing
+from mmbu_async.cli import benching, comparing, exporting, judging, steering, storing
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen
 from mmbu_async.cli.options import with_settings
@@ -300,6 +300,7 @@ def list_benchmarks() -> None:
 
 
 app.add_typer(storing.app, name="store")
+app.add_typer(benching.app, name="bench")
 
 
 data_app = typer.Typer(help="Look at a benchmark's data.", no_args_is_help=True)

@@ -30,18 +30,20 @@ _PANELS = {
 }
 
 
-def with_settings(only: Collection[str] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_settings(
+    only: Collection[str] | None = None, *, judge: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command every setting as a flag; it receives those that the user gave as `settings`.
 
-    `only` leaves these of the run's own settings, beside the judge's. A parameter of the command's own takes
-    the place of the setting of that name.
+    `only` leaves these of the run's own settings, beside the judge's, which `judge` False leaves out. A
+    parameter of the command's own takes the place of the setting of that name.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.name != "settings"]
         fields = {n: info for n, info in RunConfig.model_fields.items() if only is None or n in only}
-        flags = {**_flags(fields, ""), **_flags(JudgeConfig.model_fields, "judge_")}
+        flags = {**_flags(fields, ""), **(_flags(JudgeConfig.model_fields, "judge_") if judge else {})}
         for parameter in own:
             flags.pop(parameter.name, None)
 

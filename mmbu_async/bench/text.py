@@ -1,0 +1,257 @@
+"""A bench in the terminal: a line for each part, each time in full, and what must be known to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mmbu_async.bench import words
+from mmbu_async.bench.figures import Figures
+from mmbu_async.bench.record import Phase
+from mmbu_async.bench.report import BenchReport, Part
+from mmbu_async.bench.spread import SHARES, Spread
+from mmbu_async.report.plain import line
+from mmbu_async.report.words import NONE, counted, moment, money, percent
+
+TIMES = (
+    ("latency", "from the intended start to the last byte", "latency"),
+    ("first token", "from the intended start", "first_token"),
+    ("first reasoning token", "from the actual start", "first_thought"),
+    ("first output token", "from the actual start", "first_output"),
+    ("between tokens", "inter-token latency", "gap"),
+    ("time per token", "of a reply, after the first", "token"),
+    ("service", "from the actual start", "service"),
+    ("start delay", "intended to actual start", "delay"),
+    ("connect", "where a connection was opened", "connect"),
+    ("upload", "of the request, on an open connection", "upload"),
+    ("first byte", "of the response, from the actual start", "first_byte"),
+)
+"""Name, what it is, and the field of `Times`."""
+
+
+def print_report(report: BenchReport, console: Console, *, full: bool = False) -> None:
+    """`full`: every time of every part with its percentiles."""
+    bench = report.bench
+    console.print(
+        Text(line(f"Bench {bench.name}: {', '.join(report.targets) or 'nothing measured'}"), style="bold")
+    )
+    for fact in facts(report):
+        console.print(Text(line(fact)), soft_wrap=True)
+    if report.parts:
+        for columns in OVERVIEW:
+            console.print()
+            console.print(overview(report.parts, columns))
+        console.print(Text(line(NOTE)), style="dim", soft_wrap=True)
+    if full:
+        for part in report.parts:
+            console.print()
+            console.print(Text(line(title(part)), style="bold"))
+            console.print(in_full(part.figures))
+            for name, value in rates(part.figures):
+                console.print(Text(f"  {name}  {value}"), soft_wrap=True)
+    for warning in warnings(report.parts):
+        console.print(Text(line(warning)), style="bold red", soft_wrap=True)
+    for remark in remarks(report.parts):
+        console.print(Text(line(remark)), style="yellow", soft_wrap=True)
+
+
+NOTE = (
+    "Times are of replies, from the intended start; percentiles within 0.1 %. What failed is counted by "
+    "phase and enters no time. `--all`: every time in full."
+)
+
+
+def facts(report: BenchReport) -> Iterator[str]:
+    """What was measured, in lines."""
+    bench, own = report.bench, report.bench.config["bench"]
+    config = bench.config["config"]
+    how = ["streamed" if config["stream"] else "not streamed", f"{own['caching']} to caches"]
+    yield f"{own['work']}; {', '.join(how)}; seed {own['seed']}; {moment(bench.created_at)}"
+    if warm := sum(part.figures.warmup for part in report.parts):
+        sent = sum(part.figures.sent for part in report.parts)
+        yield f"{sent:,} requests; {counted(warm, 'of them is', 'of them are')} warm-up and in no figure"
+    unknown = sum(part.figures.cost_unknown for part in report.parts)
+    if bench.requests:
+        yield f"cost {_cost(bench.cost_usd, unknown)}"
+    if bench.ended != "done":
+        yield f"ended early: {bench.ended or 'at work, or ended without a word'}"
+
+
+def _cost(known: float, unknown: int) -> str:
+    if not unknown:
+        return money(known)
+    beyond = f"what {counted(unknown, 'request', 'requests')} of unknown cost took"
+    return f"{money(known)} and {beyond}" if known else "unknown: no price is known"
+
+
+def title(part: Part) -> str:
+    return f"{part.target}, {part.load.name}{words.ended(part.figures)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """A table with a line for each part: header and how a part fills it."""
+
+    title: str
+    cells: tuple[tuple[str, Callable[[Part], str]], ...]
+
+
+def _mean(found: Spread | None) -> str:
+    return NONE if found is None else words.seconds(found.mean.value)
+
+
+def _largest(found: Spread | None) -> str:
+    return NONE if found is None else words.seconds(found.largest)
+
+
+def _share(part: Part, *, field: str, share: str) -> str:
+    return words.percentile(getattr(part.figures.times, field), share)
+
+
+OVERVIEW = (
+    Columns(
+        title="Throughput",
+        cells=(
+            ("replies", lambda part: f"{part.figures.phases.get(Phase.OK, 0):,}"),
+            ("req/s", lambda part: words.many(part.figures.rates.requests.value)),
+            ("good/s", lambda part: _good(part.figures)),
+            ("images/s", lambda part: _not_same(part.figures)),
+            ("Mpixel/s", lambda part: _millions(part.figures.rates.pixels.value)),
+            ("tok in/s", lambda part: words.many(part.figures.rates.input_tokens.value)),
+            ("tok out/s", lambda part: words.many(part.figures.rates.output_tokens.value)),
+            ("right", lambda part: words.right(part.figures)),
+            ("errors", lambda part: words.errors(part.figures)),
+        ),
+    ),
+    Columns(
+        title="Tokens",
+        cells=tuple(
+            (f"{name} {share}", partial(_share, field=field, share=share))
+            for name, field, shares in (
+                ("TTFT", "first_token", ("p50", "p95", "p99")),
+                ("ITL", "gap", ("p50", "p99")),
+                ("TPOT", "token", ("p50", "p99")),
+            )
+            for share in shares
+        ),
+    ),
+    Columns(
+        title="Latency",
+        cells=(
+            ("mean", lambda part: _mean(part.figures.times.latency)),
+            *((share, partial(_share, field="latency", share=share)) for share in SHARES),
+            ("max", lambda part: _largest(part.figures.times.latency)),
+        ),
+    ),
+    Columns(
+        title="This process",
+        cells=(
+            ("CPU", lambda part: NONE if (cpu := part.verdict.itself.cpu) is None else percent(cpu)),
+            ("lag p50", lambda part: words.seconds(part.verdict.itself.lag_p50_s)),
+            ("lag p99", lambda part: words.seconds(part.verdict.itself.lag_p99_s)),
+            ("start delay p99", lambda part: words.seconds(part.verdict.itself.delay_p99_s)),
+            ("on the wire", lambda part: words.three(part.figures.on_the_wire)),
+        ),
+    ),
+)
+
+
+def overview(parts: Sequence[Part], columns: Columns) -> Table:
+    """A line for each part; columns that all parts leave empty are left out."""
+    several = len({part.target for part in parts}) > 1
+    filled = [(name, [fill(part) for part in parts]) for name, fill in columns.cells]
+    shown = [(name, cells) for name, cells in filled if any(cell not in ("", NONE) for cell in cells)]
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column(columns.title, overflow="fold", no_wrap=not several)
+    for name, _ in shown:
+        table.add_column(name, justify="left" if name == "errors" else "right", no_wrap=name != "errors")
+    for place, part in enumerate(parts):
+        name = part.load.name + words.ended(part.figures)
+        head = f"{part.target}, {name}" if several else name
+        table.add_row(Text(line(head)), *(Text(line(cells[place])) for _, cells in shown))
+    return table
+
+
+def in_full(found: Figures) -> Table:
+    """Every time with its percentiles."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for name in ("mean", *SHARES, "max"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, _, spread in spreads(found):
+        shares = [words.seconds(spread.percentile(share)) for share in SHARES]
+        table.add_row(name, words.seconds(spread.mean.value), *shares, words.seconds(spread.largest))
+    return table
+
+
+def spreads(found: Figures) -> Iterator[tuple[str, str, Spread]]:
+    """Those that there are: name, what it is, and how it is spread."""
+    for name, what, field in TIMES:
+        spread: Spread | None = getattr(found.times, field)
+        if spread is not None:
+            yield name, what, spread
+
+
+def rates(found: Figures) -> Iterator[tuple[str, str]]:
+    """What there was a second, and what a reply takes on average."""
+    had = found.rates
+    names = (
+        ("requests started", had.started),
+        ("replies", had.requests),
+        ("good replies", had.good),
+        ("images", had.images),
+        ("pixels", had.pixels),
+        ("input tokens", had.input_tokens),
+        ("output tokens", had.output_tokens),
+        ("reasoning tokens", had.reasoning_tokens),
+        ("bytes up", had.bytes_up),
+        ("bytes down", had.bytes_down),
+    )
+    for name, estimate in names:
+        if estimate.value:
+            yield f"{name} a second", f"{words.many(estimate.value)} ({words.interval(estimate, 'many')})"
+    if found.input_tokens is not None and found.output_tokens is not None:
+        mark = " (estimated)" if found.estimated else ""
+        yield (
+            "tokens a reply",
+            f"{words.many(found.input_tokens)} in, {words.many(found.output_tokens)} out{mark}",
+        )
+    yield "on the wire", f"{words.three(found.on_the_wire)} requests, mean"
+
+
+def warnings(parts: Sequence[Part]) -> Iterator[str]:
+    """Where this process was the limit, loudly."""
+    for part in parts:
+        if why := part.verdict.client_limited:
+            yield (
+                f"CLIENT-LIMITED at {title(part)}: these figures are this process's as much as the "
+                f"endpoint's: {'; '.join(why)}. Measure with less load, from a faster machine, or with "
+                "several processes."
+            )
+
+
+def remarks(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        for remark in part.verdict.remarks:
+            yield f"{title(part)}: {remark}."
+
+
+def _millions(value: float | None) -> str:
+    return NONE if not value else words.three(value / 1e6)
+
+
+def _not_same(found: Figures) -> str:
+    """Images a second, where they are not one a reply."""
+    same = found.rates.images.value == found.rates.requests.value
+    return NONE if same else words.many(found.rates.images.value)
+
+
+def _good(found: Figures) -> str:
+    """The goodput, where it is not all replies."""
+    same = found.rates.good.value == found.rates.requests.value
+    return NONE if same else words.many(found.rates.good.value)

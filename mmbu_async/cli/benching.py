@@ -1,0 +1,296 @@
+"""`mmbu bench`: measure, show, list, compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mmbu_async.cli.arguments import DEFAULT_STORE, StoreOption
+from mmbu_async.cli.ends import complain, screen
+from mmbu_async.cli.options import with_settings
+from mmbu_async.errors import EXIT_OK, ConfigError
+
+SETTINGS = (
+    *("model", "endpoint", "base_url", "api_key_env", "stream", "max_tokens", "temperature", "seed"),
+    *("params", "data", "limit", "task", "where", "shuffle_options", "max_cost", "input_price"),
+    *("output_price", "timeout", "connect_timeout", "idle_timeout", "store", "synchronous", "image_limits"),
+)
+"""Settings of a run that a bench has too. It has no retries and no limits but the load."""
+LOAD, ENDS, WORK, RESULT, BESIDE = "Load", "Ends", "Work", "Result", "Another endpoint"
+
+
+class DefaultGroup(TyperGroup):
+    """`mmbu bench …` is `mmbu bench run …` where no other command is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=DefaultGroup, help="Measure what an endpoint can do, and what a run will take.")
+
+BenchName = Annotated[str, typer.Argument(metavar="BENCH", help="Name of the bench; `mmbu bench list`.")]
+Form = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help="text, html, json or csv [default: by the name of --out]", rich_help_panel=RESULT
+    ),
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Write to a file.", rich_help_panel=RESULT)]
+Full = Annotated[bool, typer.Option("--all", help="Every time with its percentiles.", rich_help_panel=RESULT)]
+
+
+def _option(name: str, help_text: str, panel: str, **more: Any) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=panel, show_default=False, **more)
+
+
+@app.command(
+    epilog="`mmbu bench list`, `mmbu bench show BENCH` and `mmbu bench compare A B` look at what is stored."
+)
+@with_settings(only=SETTINGS, judge=False)
+def run(
+    benchmark: Annotated[
+        str | None, typer.Argument(help="Benchmark whose rows are sent [default: mmbu-public].")
+    ] = None,
+    settings: Any = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="TOML file with the same names as the flags; flags win over it."),
+    ] = None,
+    concurrency: Annotated[
+        str | None,
+        _option("--concurrency", "Users at once, each with one request after the other: 1,4,16.", LOAD),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        _option("--rate", "Requests a second, whatever the endpoint does: 0.5,1,2.", LOAD),
+    ] = None,
+    arrivals: Annotated[
+        str, _option("--arrivals", "Of --rate: constant, poisson or gamma:SHAPE (default poisson).", LOAD)
+    ] = "poisson",
+    most_in_flight: Annotated[
+        int | None,
+        _option("--most-in-flight", "Cap for --rate; what waits before it counts as waiting.", LOAD, min=1),
+    ] = None,
+    ramp: Annotated[
+        float, _option("--ramp", "Seconds over which the load rises; they do not count.", LOAD, min=0)
+    ] = 0.0,
+    requests_per_stage: Annotated[
+        int | None,
+        _option(
+            "--requests-per-stage", "Requests of each stage, warm-up included (default 200).", ENDS, min=1
+        ),
+    ] = None,
+    requests_in_all: Annotated[
+        int | None,
+        _option("--requests-in-all", "Requests of all stages together, in equal parts.", ENDS, min=1),
+    ] = None,
+    seconds: Annotated[
+        float | None, _option("--seconds", "Seconds of each stage (default 120).", ENDS, min=0.1)
+    ] = None,
+    interval: Annotated[
+        float | None,
+        _option(
+            "--until-interval",
+            "End a stage when the 95 % interval of the median is within so many per cent of it.",
+            ENDS,
+            min=0.1,
+        ),
+    ] = None,
+    warmup: Annotated[
+        str | None,
+        _option("--warmup", "What of each stage does not count: 20, 10s or 20,10s (default a tenth).", ENDS),
+    ] = None,
+    drain: Annotated[
+        float,
+        _option("--drain", "Seconds that requests under way are waited for (default 600).", ENDS, min=0),
+    ] = 600.0,
+    image: Annotated[
+        list[str] | None,
+        _option("--image", "Synthetic image instead of rows, in turn: 1024x768:jpeg:90, 512x512:png.", WORK),
+    ] = None,
+    images: Annotated[
+        int, _option("--images", "Synthetic images in each request; 0: text alone.", WORK, min=0)
+    ] = 1,
+    prompt_tokens: Annotated[
+        int | None, _option("--prompt-tokens", "Length of a synthetic prompt (default 50).", WORK, min=1)
+    ] = None,
+    reply_tokens: Annotated[
+        int | None, _option("--reply-tokens", "Length asked of the reply to it (default 100).", WORK, min=1)
+    ] = None,
+    cache: Annotated[
+        str,
+        _option(
+            "--cache",
+            "plain: each row or image in turn; bust: no two requests alike, in text and pixels; same: one "
+            "request always (default plain).",
+            WORK,
+        ),
+    ] = "plain",
+    score: Annotated[bool, _option("--score", "Score the answers of rows that need no judge.", WORK)] = False,
+    good: Annotated[
+        list[str] | None,
+        _option("--good", "What a reply must keep to count for the goodput: 'ttft <= 2s'.", RESULT),
+    ] = None,
+    beside_model: Annotated[
+        str | None, _option("--beside-model", "Its model (default the same).", BESIDE)
+    ] = None,
+    beside_base_url: Annotated[str | None, _option("--beside-base-url", "Its address.", BESIDE)] = None,
+    beside_endpoint: Annotated[
+        str | None, _option("--beside-endpoint", "Its wire format (default the same).", BESIDE)
+    ] = None,
+    beside_api_key_env: Annotated[
+        str | None, _option("--beside-api-key-env", "Variable with its key.", BESIDE)
+    ] = None,
+    name: Annotated[
+        str | None, _option("--name", "Of the bench; made from the model if left out.", RESULT)
+    ] = None,
+    draw: Annotated[
+        int, _option("--draw", "Another number draws other rows, images and arrivals (default 0).", WORK)
+    ] = 0,
+    form: Form = None,
+    out: Out = None,
+    full: Full = False,
+) -> None:
+    """Measure an endpoint: `mmbu bench mmbu-public --model gpt-4o-mini --concurrency 1,4,16`."""
+    from mmbu_async import api
+    from mmbu_async.bench.arrivals import Arrivals
+    from mmbu_async.bench.objective import parse_limits
+    from mmbu_async.bench.plan import Ends, Warmup
+    from mmbu_async.bench.pool import Caching
+    from mmbu_async.bench.spec import Spec
+    from mmbu_async.config import load_config
+
+    found = settings if benchmark is None else {**settings, "benchmark": benchmark}
+    loaded = load_config(found, file=config)
+    if cache not in list(Caching):
+        raise ConfigError(f"--cache {cache}: is none of {', '.join(Caching)}.")
+    spec = Spec(
+        config=loaded,
+        beside=_beside(loaded, beside_model, beside_base_url, beside_endpoint, beside_api_key_env),
+        name=name,
+        synthetic=_synthetic(image, images, prompt_tokens, reply_tokens),
+        **_loads(concurrency, rate, Arrivals.parse(arrivals), most_in_flight),
+        ends=Ends(
+            requests=requests_per_stage,
+            seconds=seconds,
+            interval=None if interval is None else interval / 100,
+        ),
+        requests_in_all=requests_in_all,
+        warmup=None if warmup is None else Warmup.parse(warmup),
+        ramp_s=ramp,
+        drain_s=drain,
+        caching=Caching(cache),
+        seed=draw,
+        score=score,
+        limits=parse_limits(good or ()),
+    )
+    ended = api.bench_sync(spec, tell=complain_softly)
+    _deliver(ended.name, loaded.store, form, out, full)
+    if ended.stopped is not None:
+        complain(str(ended.stopped))
+    raise typer.Exit(ended.stopped.exit_code if ended.stopped is not None else EXIT_OK)
+
+
+@app.command()
+def show(
+    name: BenchName,
+    store: StoreOption = DEFAULT_STORE,
+    form: Form = None,
+    out: Out = None,
+    full: Full = False,
+) -> None:
+    """Show what a bench measured."""
+    _deliver(name, store, form, out, full)
+
+
+def complain_softly(text: str) -> None:
+    """A line of progress, beside the result and not in it."""
+    from rich.console import Console
+
+    from mmbu_async.report import plain
+
+    Console(stderr=True).print(plain.line(text), style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def _deliver(name: str, store: Path, form: str | None, out: Path | None, full: bool) -> None:
+    from functools import partial
+
+    from mmbu_async.bench.report import read_report
+    from mmbu_async.bench.text import print_report
+    from mmbu_async.cli.forms import deliver
+
+    report = read_report(name, store)
+    deliver(partial(print_report, report, full=full), {}, screen(), form=form, out=out, width=120)
+
+
+def _loads(concurrency: str | None, rate: str | None, arrivals: Any, cap: int | None) -> dict[str, Any]:
+    from mmbu_async.bench.plan import Closed, Open
+
+    if concurrency is not None and rate is not None:
+        raise ConfigError("--concurrency and --rate are two kinds of load: measure one after the other.")
+    if cap is not None and rate is None:
+        raise ConfigError("--most-in-flight is a cap for --rate: give a rate, or --concurrency alone.")
+    if rate is not None:
+        rates = _numbers("--rate", rate)
+        return {"loads": tuple(Open(rate=one, arrivals=arrivals, most_in_flight=cap) for one in rates)}
+    if concurrency is not None:
+        users = _numbers("--concurrency", concurrency)
+        if any(one != int(one) for one in users):
+            raise ConfigError(f"--concurrency {concurrency}: users are whole numbers.")
+        return {"loads": tuple(Closed(concurrency=int(one)) for one in users)}
+    return {}
+
+
+def _numbers(flag: str, text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < one < 1e6 for one in found):
+        raise ConfigError(f"{flag} {text}: write one number above 0, or several with commas between them.")
+    return found
+
+
+def _synthetic(
+    image: list[str] | None, images: int, prompt_tokens: int | None, reply_tokens: int | None
+) -> Any:
+    from mmbu_async.bench.synthetic import ImageKind, Synthetic
+
+    if not image and images == 1 and prompt_tokens is None and reply_tokens is None:
+        return None
+    given = {"prompt_tokens": prompt_tokens, "reply_tokens": reply_tokens}
+    lengths: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if image:
+        lengths["kinds"] = tuple(map(ImageKind.parse, image))
+    return Synthetic(images=images, **lengths)
+
+
+def _beside(
+    config: Any, model: str | None, base_url: str | None, endpoint: str | None, key: str | None
+) -> Any:
+    """The other endpoint: as the first, but for what is said of it."""
+    from pydantic import ValidationError
+
+    from mmbu_async.bench.spec import BesideConfig
+    from mmbu_async.config import CallSettings
+
+    given = {"model": model, "base_url": base_url, "endpoint": endpoint, "api_key_env": key}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        return None
+    same = config.model_dump(include=set(CallSettings.model_fields) - {"api_key_env"})
+    if base_url is None and model is None:
+        raise ConfigError("another endpoint needs --beside-base-url or --beside-model.")
+    if endpoint is not None and base_url is None:
+        same["base_url"] = None
+    try:
+        return BesideConfig.model_validate(same | changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = f"--beside-{str(first['loc'][0]).replace('_', '-')}"
+        raise ConfigError(f"{flag}: {str(first['msg']).removeprefix('Value error, ')}.") from None
