@@ -44,6 +44,16 @@ def test_figures_and_their_data_are_those_of_the_comparison(make_run: MakeRun) -
     assert "The same in all rows: form open." in page.text
 
 
+def test_an_attribute_with_the_groups_of_another_is_named_only(make_run: MakeRun) -> None:
+    def twice(number: int) -> Row:
+        value = f"topic {number % 3}"
+        return {"strata": {"task": (value,), "metadata_topic": (value,)}}
+
+    page = compared(make_run, "+-+-+-", "++++--", shape=twice)
+    assert "Not shown twice: metadata_topic has the groups of task topic." in page.text
+    assert page.text.count("Δ accuracy by task topic") > page.text.count("Δ accuracy by metadata_topic") == 0
+
+
 def test_flipped_rows_are_listed_with_both_answers(make_run: MakeRun) -> None:
     page = compared(make_run, "+-", "-+")
     assert "Rows that flipped, 2 of 2" in page.text

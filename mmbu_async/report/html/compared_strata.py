@@ -116,17 +116,23 @@ def _change(found: Comparison, stratum: StratumComparison, metric: str) -> Chang
 
 def attributes(found: Comparison, pair: PairComparison, identity: str) -> str:
     """A figure an attribute; those that would say nothing are named in a sentence."""
-    shown = [one for one in pair.attributes if len(one.strata) > 1]
-    alike = [
-        f"{words.attribute(one.name)} {_name(one.strata[0])}"
-        for one in pair.attributes
-        if len(one.strata) == 1
-    ]
-    figures = [
-        _attribute(found, attribute, f"{identity}-{place}") for place, attribute in enumerate(shown, start=1)
-    ]
-    note = paragraph(f"The same in all rows: {', '.join(alike)}.", class_="note") if alike else ""
-    return grid(figures) + note
+    figures: list[str] = []
+    alike: list[str] = []
+    repeated: list[str] = []
+    known: dict[tuple[tuple[str | None, int, int, int, int], ...], str] = {}
+    for attribute in pair.attributes:
+        title = words.attribute(attribute.name)
+        key = tuple((one.value, one.n, one.wins, one.losses, one.ties_right) for one in attribute.strata)
+        if len(attribute.strata) == 1:
+            alike.append(f"{title} {_name(attribute.strata[0])}")
+        elif key in known:
+            repeated.append(f"{title} has the groups of {known[key]}")
+        else:
+            known[key] = title
+            figures.append(_attribute(found, attribute, f"{identity}-{len(known)}"))
+    ends = [f"The same in all rows: {', '.join(alike)}."] if alike else []
+    ends += [f"Not shown twice: {'; '.join(repeated)}."] if repeated else []
+    return grid(figures) + "".join(paragraph(end, class_="note") for end in ends)
 
 
 def _attribute(found: Comparison, attribute: ComparedAttribute, identity: str) -> str:
