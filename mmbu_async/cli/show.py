@@ -227,7 +227,7 @@ def _estimate(role: str, side: SideEstimate, console: Console) -> None:
 def _total(sides: Sequence[SideEstimate], console: Console) -> None:
     costs = [side.cost_usd for side in sides if side.cost_usd is not None]
     if len(costs) == len(sides):
-        most = "the judge at most: identical prompts are asked it once"
+        most = "judges at most: identical prompts are put to a judge once"
         _say(console, f"total  ${sum(costs):,.2f}; {most}")
     _say(
         console,
