@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -38,8 +39,17 @@ def finish(result: Any, *, rejudged: bool = False) -> None:
     raise typer.Exit(result.exit_code)
 
 
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader went away (`mmbu report RUN | head`): the rest is for nobody, and that is no failure.
+        Rich would exit with 1, which hides the command's own code from a script with `pipefail`."""
+        self.quiet = True
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
 def screen() -> Console:
-    return Console(soft_wrap=False)
+    return _Screen(soft_wrap=False)
 
 
 def complain(text: str) -> None:

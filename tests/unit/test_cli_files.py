@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,3 +69,24 @@ def test_a_demo_that_cannot_be_drawn_is_a_sentence(tmp_path: Path) -> None:
     failed = demo(tmp_path / "file")
     assert isinstance(failed, ConfigError)
     assert "cannot be written" in str(failed)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_reader_that_goes_away_changes_no_exit_code(code: int) -> None:
+    program = f"""
+import sys
+from mmbu_async.cli.ends import screen
+for _ in range(2):
+    for number in range(20_000):
+        screen().print(number)
+sys.exit({code})
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == code
