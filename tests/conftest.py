@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,8 +26,11 @@ from mmbu_async.model import (
 from mmbu_async.store import CallRecord, LeaseOwner, RunRecord, Store, VerdictRecord
 
 # No test is timed: a busy machine proves nothing.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("suite")
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", _COMMON, derandomize=True)
+# `HYPOTHESIS_PROFILE=search` looks for what nobody has met yet: other examples at each run.
+settings.register_profile("search", _COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 OWNER = LeaseOwner(host="workstation", boot="boot/pid:[1]", pid=1, process="1")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -156,12 +156,11 @@ def _as_cell(text: str | None) -> str:
     if text is None:
         return ""
     text = text.replace("\x00", "\u2400")
-    try:
-        float(text)
-    except ValueError:
-        pass
-    else:
-        return text
+    # Python takes more for a number than a spreadsheet does: names of infinity, other scripts' digits, `_`.
+    if set(text) <= {*"0123456789.eE+-"}:
+        with suppress(ValueError):
+            float(text)
+            return text
     return f"'{text}" if text[:1] in {*"=+-@\t\r\n＝＋－＠"} and text else text
 
 
