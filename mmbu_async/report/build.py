@@ -276,6 +276,7 @@ def _clock(totals: RunTotals, *, replies: int) -> Clock:
     return Clock(
         sessions=len(spent),
         wall_s=sum(seconds for _, seconds in spent),
+        asking_s=asking,
         rows_per_s=replies / asking if asking > 0 and replies else None,
     )
 

@@ -79,12 +79,10 @@ def _spend(label: str, spend: CallTotals) -> tuple[str, ...]:
 
 def time_facts(report: ReportData) -> Facts:
     """Time, and verdicts that were not bought."""
-    clock = report.clock
-    sessions = words.counted(clock.sessions, "session", "sessions")
     found = "; ".join(words.saved(one.verdicts, one.judge, one.cost_usd) for one in report.saved)
     yield "Taken from identical judge prompts", found or "no verdict"
-    yield "Wall time", f"{words.duration(clock.wall_s)} in {sessions}"
-    yield "Throughput", words.rate(clock.rows_per_s)
+    yield "Wall time", words.wall(report.clock)
+    yield "Throughput", words.throughput(report.clock)
 
 
 def provenance_facts(report: ReportData) -> Facts:

@@ -199,8 +199,10 @@ class Clock:
     sessions: int
     wall_s: float
     """Seconds from start to end, summed over sessions."""
+    asking_s: float
+    """Of `wall_s`, those of sessions that asked the model: without rejudges."""
     rows_per_s: float | None
-    """Rows with a reply / wall time."""
+    """Rows with a reply / `asking_s`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,9 +200,8 @@ def _spending(report: ReportData) -> Iterator[RenderableType]:
         said = words.saved(one.verdicts, one.judge, one.cost_usd)
         yield Text(f"Taken from identical judge prompts: {line(said)}.")
     clock = report.clock
-    sessions = words.counted(clock.sessions, "session", "sessions")
-    rate = "" if clock.rows_per_s is None else f", {words.rate(clock.rows_per_s)}"
-    yield Text(f"Time {words.duration(clock.wall_s)} in {sessions}{rate}.")
+    rate = "" if clock.rows_per_s is None else f"; {words.throughput(clock)}"
+    yield Text(f"Time {words.wall(clock)}{rate}.")
 
 
 _SPEND_COLUMNS: Mapping[str, Callable[[CallTotals], int]] = {

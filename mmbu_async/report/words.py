@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from mmbu_async.model import Json
 from mmbu_async.report.groups import Group
 from mmbu_async.stats import Estimate, Headline, Interval
 from mmbu_async.store.records import CallTotals
+
+if TYPE_CHECKING:
+    from mmbu_async.report.model import Clock
 
 NONE = "–"
 """Stands where a figure has no value."""
@@ -131,6 +135,21 @@ def rate(per_second: float | None) -> str:
     if per_second is None:
         return "unknown"
     return f"{per_second:.3g} rows/s" if per_second < 1_000 else f"{per_second:,.0f} rows/s"
+
+
+def wall(clock: Clock) -> str:
+    """`22 s in 5 sessions`."""
+    return f"{duration(clock.wall_s)} in {counted(clock.sessions, 'session', 'sessions')}"
+
+
+def throughput(clock: Clock) -> str:
+    """How fast rows were asked, and in which time where some of the time went into other things."""
+    if clock.rows_per_s is None:
+        return rate(None)
+    within = (
+        "" if clock.asking_s == clock.wall_s else f" in the {duration(clock.asking_s)} that asked the model"
+    )
+    return f"{rate(clock.rows_per_s)}{within}"
 
 
 def tally(counted: Mapping[str, int]) -> str:

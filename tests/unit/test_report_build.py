@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from mmbu_async.model import Usage
-from mmbu_async.report import ReportData, build_report
+from mmbu_async.report import ReportData, build_report, words
 from mmbu_async.store import LeaseOwner, RunRecord, Store
 
 MakeRun = Callable[..., tuple[Store, RunRecord]]
@@ -148,6 +148,14 @@ def test_throughput_leaves_out_the_time_of_rejudging(make_run: MakeRun) -> None:
     clock = build_report(store, run).clock
     assert (clock.sessions, clock.wall_s) == (2, 1000.0)
     assert clock.rows_per_s == pytest.approx(0.1)
+    assert words.wall(clock) == "16 min 40 s in 2 sessions"
+    assert words.throughput(clock) == "0.1 rows/s in the 1 min 40 s that asked the model"
+
+
+def test_where_all_time_went_into_asking_the_rate_stands_alone(make_run: MakeRun) -> None:
+    clock = of([RIGHT] * 10, make_run).clock
+    assert clock.asking_s == clock.wall_s
+    assert words.throughput(clock) == "0.1 rows/s"
 
 
 def test_a_session_that_has_not_ended_is_said(make_run: MakeRun) -> None:
