@@ -85,6 +85,11 @@ def _check_place(path: Path, *, create: bool) -> None:
                 raise StoreError(f"{path}: there is no store; name the right file with --store.")
             if not path.parent.is_dir():
                 raise StoreError(f"{path}: the folder {path.parent} does not exist; make it first.")
+        elif not path.is_file():
+            raise StoreError(f"{path}: is no regular file, as a store must be; name another with --store.")
+        elif not create and path.stat().st_size == 0:
+            # Whoever only reads would make a store of it, which hides that the name was wrong.
+            raise StoreError(f"{path}: is an empty file, not a store; name the right file with --store.")
     except OSError as error:
         raise StoreError(f"{path}: cannot be looked at ({error.strerror}); name another file.") from error
 

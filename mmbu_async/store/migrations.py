@@ -168,8 +168,8 @@ def bring_up_to_date(
             return
     if read_only:
         raise StoreError(
-            f"{path}: is empty or was written by an older version, and cannot be brought up to date while "
-            "it is opened for reading only; open it once with a command that may write, like `mmbu status`."
+            f"{path}: was written by an older version, and cannot be brought up to date while it is opened "
+            "for reading only; open it once with a command that may write, like `mmbu status`."
         )
     with transaction(connection, "EXCLUSIVE"):
         # Another process may have done it while this one waited for the lock.

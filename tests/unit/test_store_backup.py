@@ -177,7 +177,7 @@ def test_places_that_are_none_are_said_in_a_sentence(kit: StoreKit, tmp_path: Pa
     with pytest.raises(StoreError, match="there is no store"):
         backup.backup(tmp_path / "none.sqlite", tmp_path / "copy.sqlite")
     (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(StoreError, match="is empty, and there is nothing to copy"):
+    with pytest.raises(StoreError, match="is an empty file, not a store"):
         backup.backup(tmp_path / "empty.sqlite", tmp_path / "copy.sqlite")
     (tmp_path / "text.sqlite").write_text("no store at all " * 100)
     with pytest.raises(StoreError, match="is not a store but some other file"):

@@ -99,6 +99,12 @@ def test_damage_inside_of_a_text_is_a_named_error(kit: StoreKit, value: str) -> 
     assert str(kit.path) in str(caught.value)
 
 
+@pytest.mark.parametrize("create", [True, False])
+def test_what_is_no_regular_file_is_named_so(create: bool) -> None:
+    with pytest.raises(StoreError, match="is no regular file, as a store must be"):
+        Store.open(Path(os.devnull), create=create)
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"the folder .*nowhere does not exist; make it first"):
         Store.open(tmp_path / "nowhere" / "mmbu.sqlite")
@@ -141,11 +147,15 @@ def test_reading_only_changes_nothing(kit: StoreKit) -> None:
         store.set_run_judge(run.id, None)
 
 
-def test_an_empty_file_becomes_a_store_unless_it_is_to_be_read_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
+def test_an_empty_file_becomes_a_store_only_where_one_may_be_made(
+    tmp_path: Path, options: dict[str, bool]
+) -> None:
     path = tmp_path / "mmbu.sqlite"
     path.touch()
-    with pytest.raises(StoreError, match="is empty or was written by an older version"):
-        Store.open(path, read_only=True)
+    with pytest.raises(StoreError, match=r"mmbu\.sqlite: is an empty file, not a store; name the right file"):
+        Store.open(path, **options)  # type: ignore[arg-type]
+    assert path.stat().st_size == 0
     Store.open(path).close()
     Store.open(path, read_only=True).close()
 
