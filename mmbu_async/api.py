@@ -25,7 +25,7 @@ from mmbu_async.bench.report import BenchReport, read_report
 from mmbu_async.bench.session import Ended as BenchEnded
 from mmbu_async.bench.session import run as run_bench
 from mmbu_async.bench.spec import Spec
-from mmbu_async.config import JudgeConfig, RunConfig, build_config
+from mmbu_async.config import JudgeConfig, RunConfig, build_config, with_panel_file
 from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
 from mmbu_async.model import Benchmark, ImageRef, Json, Sample
@@ -665,12 +665,13 @@ def _changed(config: RunConfig, changes: Mapping[str, Json] | None) -> RunConfig
     if not changes:
         return config
     settings: dict[str, Any] = config.model_dump(mode="python")
-    for name, value in changes.items():
+    layers = with_panel_file("the command line", changes)
+    for name, value in (item for _, layer in layers for item in layer.items()):
         if name == "judge" and isinstance(value, Mapping):
             settings[name] = {**_lasting(settings[name], value), **value}
         else:
             settings[name] = value
-    return build_config(settings, "the command line")
+    return build_config(settings, "the command line", layers)
 
 
 def _lasting(judge: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -24,6 +24,8 @@ from mmbu_async.model import Json
 from mmbu_async.toml import toml_text
 
 EndpointKind = Literal["openai", "anthropic"]
+Layer = tuple[str, Mapping[str, Any]]
+"""Where settings came from, in words, and the settings."""
 
 DEFAULT_BASE_URLS: Mapping[str, str] = {
     "openai": "https://api.openai.com/v1",
@@ -268,20 +270,29 @@ class RunConfig(CallSettings):
     @classmethod
     def _any_judges(cls, value: Any) -> Any:
         """From Python, judges of a panel may be given as what they are."""
+        if isinstance(value, Mapping):
+            raise ValueError("is a single table; write [[panel]] above each judge, not [panel]")
         if not isinstance(value, list | tuple):
-            return value
+            raise ValueError("is no list of judges; write a [[panel]] table for each")
         return tuple(item.model_dump() if isinstance(item, JudgeConfig) else item for item in value)
 
     @field_validator("panel")
     @classmethod
     def _distinct(cls, panel: tuple[PanelJudge, ...], info: ValidationInfo) -> tuple[PanelJudge, ...]:
         judge = info.data.get("judge")
-        labels = [one.label for one in (*((judge,) if judge else ()), *panel)]
-        for label in labels:
+        called: dict[str, str] = {}
+        judges = [("the run's own judge", judge)] if judge else []
+        judges += [(f"[[panel]] table {number}", one) for number, one in enumerate(panel, 1)]
+        for who, one in judges:
+            label = one.label
             if label in DECIDERS:
                 raise ValueError(f"a judge cannot be called '{label}', which is a value of `verdict`")
-            if labels.count(label) > 1:
-                raise ValueError(f"two judges are called '{label}'; give one a `name` of its own")
+            if label in called:
+                raise ValueError(
+                    f"two judges are called '{label}', {called[label]} and {who}; give one a `name` "
+                    "of its own"
+                )
+            called[label] = who
         return panel
 
     @field_validator("verdict")
@@ -317,22 +328,34 @@ def load_config(
     Raises ConfigError with one sentence that names the setting and where it came from.
     """
     found = _from_environment(os.environ if environment is None else environment)
-    layers: list[tuple[str, Mapping[str, Any]]] = [("the environment", found), ("the command line", flags)]
+    layers = [*with_panel_file("the environment", found), *with_panel_file("the command line", flags)]
     if file is not None:
         layers.insert(0, (str(file), _read_file(file)))
     settings: dict[str, Any] = {}
     for _, layer in layers:
         _merge(settings, layer, _TABLES)
-
-    def origin(place: tuple[str, ...]) -> str:
-        return next((name for name, layer in reversed(layers) if _holds(layer, place)), "the settings")
-
-    return _validated(settings, origin)
+    return build_config(settings, "the settings", layers)
 
 
-def build_config(settings: Mapping[str, Any], origin: str = "settings") -> RunConfig:
-    """Validate; pydantic's errors become one sentence."""
-    return _validated(settings, lambda place: origin)
+def build_config(
+    settings: Mapping[str, Any], origin: str = "settings", layers: Sequence[Layer] = ()
+) -> RunConfig:
+    """Validate; pydantic's errors become one sentence. It says which of the `layers` set what is wrong, the
+    last that did, and `origin` where none did."""
+
+    def origin_of(place: tuple[str, ...]) -> str:
+        return next((name for name, layer in reversed(layers) if _holds(layer, place)), origin)
+
+    return _validated(settings, origin_of)
+
+
+def with_panel_file(origin: str, settings: Mapping[str, Any]) -> list[Layer]:
+    """A layer of settings, and below it that of the file which it names for the panel, if it names one."""
+    file = settings.get("panel")
+    if not isinstance(file, str):
+        return [(origin, settings)]
+    rest = {name: value for name, value in settings.items() if name != "panel"}
+    return [(file, read_panel(Path(file))), (origin, rest)]
 
 
 def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> RunConfig:
@@ -356,7 +379,11 @@ def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], 
             give = "" if len(loc) > 1 else f"; give --{place} or MMBU_{place.upper()}"
             raise ConfigError(f"{where}: the setting '{place}' is missing{give}.") from None
         message = str(first["msg"]).removeprefix("Value error, ")
-        shown = "" if any(part in _HIDDEN for part in loc) else f" = {_shown(first['input'])}"
+        shown = (
+            ""
+            if loc == ("panel",) or any(part in _HIDDEN for part in loc)
+            else f" = {_shown(first['input'])}"
+        )
         raise ConfigError(f"{where}: setting '{place}'{shown}: {message}.") from None
 
 
@@ -409,8 +436,6 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             if value := environment.get(prefix + name.upper()):
                 in_json = name in ("task", "panel") and value.startswith("[")
                 target[name] = parse_json(value) if in_json else value
-    if isinstance(file := found.get("panel"), str):
-        found = read_panel(Path(file)) | {name: value for name, value in found.items() if name != "panel"}
     return _with_tables(found | ({"judge": judge} if judge else {}))
 
 

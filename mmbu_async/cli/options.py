@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from mmbu_async.config import JudgeConfig, RunConfig, parse_json, read_panel
+from mmbu_async.config import JudgeConfig, RunConfig, parse_json
 from mmbu_async.errors import ConfigError
 
 JUDGE_PANEL = "Judge"
@@ -131,14 +131,10 @@ def _gather(given: dict[str, Any]) -> dict[str, Any]:
         target[bare] = _pairs(bare, value) if bare in _TABLES else value
     if judge:
         settings["judge"] = judge
-    if "panel" in settings:
-        settings = _panel(settings.pop("panel")) | settings
+    if settings.get("panel") == "none":
+        # Without a panel its verdict cannot be asked for either, whatever was in force.
+        settings = {"verdict": "judge"} | settings | {"panel": []}
     return settings
-
-
-def _panel(file: str) -> dict[str, Any]:
-    # Without a panel its verdict cannot be asked for either, whatever was in force.
-    return {"panel": [], "verdict": "judge"} if file == "none" else read_panel(Path(file))
 
 
 def _pairs(field: str, texts: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from mmbu_async.api import _changed
 from mmbu_async.cli.main import app
 from mmbu_async.config import JudgeConfig, PanelJudge, RunConfig, build_config, load_config, read_panel
 from mmbu_async.errors import ConfigError, MissingKeyError
@@ -98,14 +99,42 @@ def test_the_flag_names_a_file_or_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ('verdict = "zz"\n[[panel]]\nmodel = "x"', "setting 'verdict' = 'zz': must be"),
+        (
+            '[[panel]]\nmodel = "x"\n[[panel]]\nmodel = "claude-sonnet-5"',
+            "setting 'panel': two judges are called 'claude-sonnet-5', the run's own judge and [[panel]] "
+            "table 2; give one a `name` of its own.",
+        ),
+    ],
+)
+def test_what_is_wrong_beside_the_runs_judge_is_said_with_the_files_name(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    file = str(written(tmp_path, text))
+    for flags, environment in (({"panel": file}, {}), ({}, {"MMBU_PANEL": file})):
+        assert refused(flags, **environment).startswith(f"{file}: {words}")
+    with pytest.raises(ConfigError) as caught:
+        _changed(RunConfig(model="m"), {"panel": file})
+    assert str(caught.value).startswith(f"{file}: {words}")
+    typed = refused({"panel": str(written(tmp_path, TWO)), "verdict": "zz"})
+    assert typed.startswith("the command line: setting 'verdict'")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
         ("", "has no [[panel]] table"),
         ("panel = []", "has no [[panel]] table"),
         ('model = "m"\n' + TWO, "holds 'model', and the file of a panel has [[panel]] tables and `verdict`"),
         ('[[panel]]\nmodle = "x"', "there is no setting 'panel.1.modle'; did you mean 'model'?"),
         ('[[panel]]\nmodel = "x"\n[[panel]]\nrpm = 5', "the setting 'panel.2.model' is missing."),
         ('[[panel]]\nmodel = "x"\nrpm = -1', "setting 'panel.1.rpm' = -1: "),
-        ('[[panel]]\nmodel = "x"\n[[panel]]\nmodel = "x"', "two judges are called 'x'; give one a `name`"),
-        ('[panel]\nmodel = "x"', "setting 'panel'"),
+        (
+            '[[panel]]\nmodel = "x"\n[[panel]]\nmodel = "x"',
+            "two judges are called 'x', [[panel]] table 1 and [[",
+        ),
+        ('[panel]\nmodel = "x"', "setting 'panel': is a single table; write [[panel]] above each judge"),
+        ('panel = "x"', "setting 'panel': is no list of judges; write a [[panel]] table for each."),
     ],
 )
 def test_what_is_wrong_is_said_with_the_files_name(tmp_path: Path, text: str, words: str) -> None:
