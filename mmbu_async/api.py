@@ -61,6 +61,7 @@ from mmbu_async.report.flips import write_flips
 from mmbu_async.report.judges import JudgesReport, build_judges, write_differing
 from mmbu_async.report.labels import read_labels
 from mmbu_async.report.pairs_file import naming, read_pairs
+from mmbu_async.report.panel import tied
 from mmbu_async.report.plan import Plan, make_plan
 from mmbu_async.sources import samples
 from mmbu_async.stats.power import ALPHA, POWER
@@ -107,6 +108,8 @@ class RunResult:
     """The share of rows with a verdict that was asked for: see RunConfig."""
     verdict: str = "judge"
     """Whose word makes the scores: see RunConfig."""
+    tied: int = 0
+    """Rows that stay unjudged because all of the panel have voted and no side has won."""
 
     @property
     def complete(self) -> bool:
@@ -431,6 +434,8 @@ class RunStatus:
     """Who works on it at the moment; None: nobody."""
     paused: bool = False
     """Whether that process starts no call for now."""
+    tied: int = 0
+    """Rows that stay unjudged because all of the panel have voted and no side has won."""
 
 
 def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
@@ -438,13 +443,15 @@ def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list
     with open_existing(store) as opened:
         found = opened.runs() if run is None else [opened.run(run)]
         leases = {lease.run_id: lease for lease in opened.leases(time.time()) if lease.alive}
+        counts = {one.id: opened.counts(one.id) for one in found}
         return [
             RunStatus(
                 run=one,
-                counts=opened.counts(one.id),
+                counts=counts[one.id],
                 totals=opened.totals(one.id),
                 process=leases.get(one.id),
                 paused=one.id in leases and opened.control(one.id).paused,
+                tied=_tied(opened, one, counts[one.id]),
             )
             for one in found
         ]
@@ -654,7 +661,13 @@ async def _finish(worker: Worker, check: bool) -> RunResult:
         stopped=stopped,
         judge_coverage=worker.config.judge_coverage,
         verdict=worker.config.verdict,
+        tied=_tied(worker.store, worker.store.run(worker.run.name), counts),
     )
+
+
+def _tied(store: Store, run: RunRecord, counts: RunCounts) -> int:
+    """The votes are read only where rows are open under a verdict."""
+    return tied(store, run) if counts.completed > counts.scored else 0
 
 
 def _no_image(ref: ImageRef) -> bytes:

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from mmbu_async.api import DataCheck, Rescored, RunResult, RunStatus, Shown
 from mmbu_async.cli.forms import deliver
-from mmbu_async.config import MAJORITY
 from mmbu_async.model import Benchmark
 from mmbu_async.pipeline.doctor import Finding
 from mmbu_async.pipeline.dryrun import ASSUMED_CALL_S, DryRun, SideEstimate
@@ -78,6 +77,7 @@ def status(found: list[RunStatus], console: Console, *, one: bool, store: Path) 
             flags=_store_flag(store),
             process=status.process,
             paused=status.paused,
+            tied=status.tied,
         )
     else:
         working = {
@@ -104,9 +104,16 @@ def how_to_go_on(result: RunResult, console: Console, *, rejudged: bool = False)
     elif result.stopped is not None or counts.failed or counts.pending:
         _say(console, f"`mmbu resume {run}` goes on where this stopped.")
     elif counts.unjudged or counts.to_judge:
-        _say(console, f"`mmbu rejudge {run}` asks the judge again about the unjudged rows.")
-        if result.verdict == MAJORITY:
-            _say(console, "Where the panel is tied, only another judge helps: --panel with one more.")
+        unjudged = counts.completed - counts.scored
+        if result.tied < unjudged:
+            _say(console, f"`mmbu rejudge {run}` asks the judge again about the unjudged rows.")
+        if result.tied:
+            _say(
+                console,
+                f"The panel is tied on {result.tied:,} of the {unjudged:,} unjudged, and asking it again "
+                f"changes nothing: `mmbu rejudge {run}` with one more judge in the file of --panel, or with "
+                "--verdict NAME, settles them.",
+            )
 
 
 def _coverage(result: RunResult) -> str:

@@ -111,6 +111,20 @@ def is_derived(judge: JudgeRecord) -> bool:
     return "panel" in judge.identity
 
 
+def tied(store: Store, run: RunRecord) -> int:
+    """Rows on which all judges of the run's majority have voted and no side has won: asking again changes
+    nothing. 0 where no majority decides."""
+    members = run.judge.identity.get("panel") if run.judge is not None else None
+    if not isinstance(members, list):
+        return 0
+    ids = [judge.id for judge in store.judges(run.id) if judge.identity in members]
+    if len(ids) < len(members):
+        return 0
+    votes = _votes_of(store.vote_patterns(run.id), ids)
+    # As often right as wrong, and nobody left out.
+    return sum(n for one, n in votes.items() if one.count(True) == one.count(False) == len(ids) / 2)
+
+
 def disagree(votes: Mapping[int, bool], asked: Sequence[int]) -> bool:
     """Whether two of the judges that were asked say different things."""
     return len({votes[judge] for judge in asked if judge in votes}) > 1

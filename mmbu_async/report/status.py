@@ -59,9 +59,10 @@ def print_status(
     flags: str = "",
     process: Lease | None = None,
     paused: bool = False,
+    tied: int = 0,
 ) -> None:
     """One run: rows, sessions, money, and the command that goes on; `flags` name the store in it. `process`:
-    who works on it at the moment."""
+    who works on it at the moment. `tied`: rows on which the panel has no majority."""
     judge = run.judge.name if run.judge else "none"
     console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}, judge {judge}"), style="bold"))
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -78,7 +79,7 @@ def print_status(
     if process is not None:
         advice = f"mmbu continue {shlex.quote(run.name)}" if paused else ""
     else:
-        advice = _next(run, counts)
+        advice = _next(run, counts, tied)
     if advice:
         # A command to copy: no line break inside.
         console.print(Text(line(f"Next     {advice}{flags}")), soft_wrap=True)
@@ -119,9 +120,12 @@ def _unscored(counts: RunCounts) -> int:
     return max(0, counts.completed - counts.scored)
 
 
-def _next(run: RunRecord, counts: RunCounts) -> str:
+def _next(run: RunRecord, counts: RunCounts, tied: int) -> str:
     if counts.pending or counts.failed:
         return f"mmbu resume {shlex.quote(run.name)}"
+    if tied and tied >= _unscored(counts):
+        # To ask the same judges again would ask nobody.
+        return f"mmbu rejudge {shlex.quote(run.name)} --panel WITH_ONE_MORE_JUDGE.toml"
     if _unscored(counts):
         return f"mmbu rejudge {shlex.quote(run.name)}"
     return ""

@@ -103,6 +103,7 @@ async def test_a_tie_is_no_verdict(data: Path, store: Path) -> None:
         result = await api.evaluate(two)
         assert (result.exit_code, statuses(result)) == (3, {Status.SCORED: ROWS - 1, Status.UNJUDGED: 1})
         assert verdicts(store, "majority")["row-7"] is None
+        assert (result.tied, [status.tied for status in api.status("r", store=store)]) == (1, [1])
         assert "1 unjudged" in result.report().first_line
         asked = await judges.asked()
         allowed = await api.rejudge("r", store=store, changes={"judge_coverage": 0.97}, failed=True)

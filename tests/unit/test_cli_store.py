@@ -58,9 +58,16 @@ def test_the_file_names_the_benchmark_where_the_command_does_not(tmp_path: Path)
     assert "no-such-benchmark" in str(failed)
 
 
-def advice(store: Path, *, stopped: MmbuError | None = None, rejudged: bool = False) -> str:
+def advice(
+    store: Path,
+    *,
+    stopped: MmbuError | None = None,
+    rejudged: bool = False,
+    tied: int = 0,
+    counts: RunCounts = COUNTS,
+) -> str:
     console = Console(file=io.StringIO(), width=80)
-    result = RunResult(run="my run", store=store, counts=COUNTS, stopped=stopped)
+    result = RunResult(run="my run", store=store, counts=counts, stopped=stopped, tied=tied)
     show.how_to_go_on(result, console, rejudged=rejudged)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -76,12 +83,14 @@ def test_an_advised_command_can_be_pasted(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_tie_is_not_mended_by_asking_again(tmp_path: Path) -> None:
-    console = Console(file=io.StringIO(), width=80)
-    result = RunResult(run="r", store=tmp_path, counts=COUNTS, stopped=None, verdict="majority")
-    show.how_to_go_on(result, console)
-    assert isinstance(console.file, io.StringIO)
-    assert "Where the panel is tied, only another judge helps" in console.file.getvalue()
     assert "tied" not in advice(tmp_path)
+    all_tied = advice(tmp_path, tied=1)
+    assert "asks the judge again" not in all_tied
+    assert "The panel is tied on 1 of the 1 unjudged, and asking it again changes nothing" in all_tied
+    assert "with one more judge in the file of --panel, or with --verdict NAME" in all_tied
+    some = advice(tmp_path, tied=1, counts=replace(COUNTS, selected=4, completed=4, to_judge=1))
+    assert "asks the judge again" in some
+    assert "tied on 1 of the 2 unjudged," in some
 
 
 def test_a_stopped_rejudge_is_not_gone_on_with_by_a_resume(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from mmbu_async.model import Answer, Score, Status, Verdict
 from mmbu_async.report import build_report, to_json, to_markdown
-from mmbu_async.report.panel import Panel
+from mmbu_async.report.panel import Panel, tied
 from mmbu_async.report.sections import kappa_cells
 from mmbu_async.stats import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from mmbu_async.store import RunRecord, Standing, Store, VerdictRecord, Writer
@@ -160,6 +160,11 @@ def test_a_majority_is_shown_and_not_compared(make_run: MakeRun, keyed: list[dic
     store.derive_verdicts(run.id, two)
     said = [row.votes.get(two) for row in store.voted_rows(run.id)][:8]
     assert said == [True, True, None, False, False, None, None, True]
+    assert tied(store, run) == 0, "no majority decides"
+    store.set_run_judge(run.id, majority)
+    assert tied(store, store.run(run.name)) == 0, "a vote that is missing is no tie"
+    store.set_run_judge(run.id, two)
+    assert tied(store, store.run(run.name)) == 2
 
 
 def test_judges_that_always_agree(make_run: MakeRun, keyed: list[dict[str, Any]]) -> None:

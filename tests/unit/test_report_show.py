@@ -167,6 +167,13 @@ def test_one_run_is_shown_with_what_comes_next(
     assert following is None or following in text
 
 
+def test_a_tied_panel_needs_one_more_judge(make_run: MakeRun) -> None:
+    store, run = make_run([{"reply": "x", "judged": None}])
+    counts, totals = store.counts(run.id), store.totals(run.id)
+    text = on_terminal(lambda console: print_status(run, counts, totals, console, tied=1))
+    assert "mmbu rejudge test-run --panel WITH_ONE_MORE_JUDGE.toml\n" in text
+
+
 def test_a_run_that_asked_nothing_yet(make_run: MakeRun) -> None:
     store, run = make_run([{}], judge=None)
     counts, totals = store.counts(run.id), store.totals(run.id)
