@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +15,9 @@ from mmbu_async.report import words
 from mmbu_async.report.plain import line
 from mmbu_async.store import Lease, RunCounts, RunRecord, RunTotals
 
-WIDE_NAME = 28
-"""Columns; a name up to this long stands on one line, also where 80 columns must hold all."""
+NARROW_MODEL = 8
+"""Columns that the name of the model keeps beside a long name of a run."""
+NUMBERS = ("rows", "scored", "failed", "unjudged", "pending")
 
 
 def print_runs(
@@ -29,25 +31,27 @@ def print_runs(
         console.print(Text("The store has no runs yet; `mmbu run` makes one."))
         return
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    longest = max(len(line(run.name)) for run, _ in runs)
-    # The name is what other commands want: it is the last to be folded.
-    table.add_column("run", overflow="fold", min_width=min(longest, WIDE_NAME))
-    table.add_column("model", overflow="fold")
-    for column in ("rows", "scored", "failed", "unjudged", "pending"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("started", no_wrap=True)
-    if working:
-        table.add_column("now", no_wrap=True)
-    for run, counts in runs:
-        numbers = (counts.selected, counts.scored, counts.failed, _unscored(counts), counts.pending)
-        table.add_row(
-            Text(line(run.name)),
-            Text(line(run.model)),
-            *(words.count(number) for number in numbers),
-            words.moment(run.created_at).split()[0],
-            *([working.get(run.id, "")] if working else []),
-        )
+    heads = [*NUMBERS, "started", *(["now"] if working else [])]
+    figures = [_figures(run, counts) + ([working.get(run.id, "")] if working else []) for run, counts in runs]
+    widths = [max(map(len, column)) for column in zip(heads, *figures, strict=True)]
+    # A blank stands between two columns. Figures come first, for cut ones say nothing.
+    room = max(2 * NARROW_MODEL, console.width - sum(widths) - len(widths) - 1)
+    name = max(cell_len(line(run.name)) for run, _ in runs)
+    model = max(cell_len(line(run.model)) for run, _ in runs)
+    # The name is what other commands want: the model's is folded before it.
+    model = min(max(model, len("model")), max(room - max(name, len("run")), min(NARROW_MODEL, room - 1)))
+    table.add_column("run", overflow="fold", width=min(max(name, len("run")), room - model))
+    table.add_column("model", overflow="fold", width=model)
+    for head, width in zip(heads, widths, strict=True):
+        table.add_column(head, justify="right" if head in NUMBERS else "left", no_wrap=True, min_width=width)
+    for (run, _), cells in zip(runs, figures, strict=True):
+        table.add_row(Text(line(run.name)), Text(line(run.model)), *cells)
     console.print(table)
+
+
+def _figures(run: RunRecord, counts: RunCounts) -> list[str]:
+    numbers = (counts.selected, counts.scored, counts.failed, _unscored(counts), counts.pending)
+    return [*map(words.count, numbers), words.moment(run.created_at).split()[0]]
 
 
 def print_status(

@@ -134,6 +134,21 @@ def test_the_name_of_a_run_stays_on_one_line(make_run: MakeRun) -> None:
     assert "\nmmbu-public-gpt-4o-mini " in listed
 
 
+@pytest.mark.parametrize("length", [23, 28, 60])
+@pytest.mark.parametrize("busy", [False, True])
+def test_no_figure_is_cut_for_a_long_name(make_run: MakeRun, length: int, busy: bool) -> None:
+    store, run = make_run([{"reply": "x", "judged": True}], name="n" * length)
+    working = {run.id: "at work"} if busy else {}
+    listed = on_terminal(
+        lambda console: print_runs([(run, store.counts(run.id))], console, working=working), width=80
+    )
+    assert "2027-01-15" in listed
+    assert "…" not in listed
+    assert ("at work" in listed) is busy
+    assert all(head in listed.splitlines()[0] for head in ("run", "model", "unjudged", "pending", "started"))
+    assert listed.count("n") - listed.splitlines()[0].count("n") >= length
+
+
 def test_the_next_command_can_be_copied_whole(make_run: MakeRun) -> None:
     store, run = make_run([{}], name="a run")
     flags = " --store /a/long/way/to/where/all/the/evaluations/of/this/winter/lie/runs.sqlite"
