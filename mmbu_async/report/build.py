@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from mmbu_async.model import Finish, Status
-from mmbu_async.report import words
+from mmbu_async.report import at_work, words
 from mmbu_async.report.beside import Measures
 from mmbu_async.report.companions import Companions
 from mmbu_async.report.contrast import contrast
@@ -53,7 +53,8 @@ def _build(store: Store, run: RunRecord, seed: int) -> ReportData:
         for group in figures.groups(by_family)
     )
     attributes = census.tally.attributes(figures)
-    notes = _notes(run, rows, stale=store.scores_stale(run.id, judge_id), sessions=totals.sessions)
+    notes = _notes(run, rows, stale=store.scores_stale(run.id, judge_id))
+    working = at_work.note(store, run) or at_work.died(totals.sessions)
     ran = provenance(
         run,
         totals.sessions,
@@ -65,7 +66,7 @@ def _build(store: Store, run: RunRecord, seed: int) -> ReportData:
         run=run.name,
         complete=complete,
         first_line=_first_line(rows),
-        notes=notes + beside.notes(overall) + ran.warnings,
+        notes=((working,) if working else ()) + notes + beside.notes(overall) + ran.warnings,
         rows=rows,
         overall=overall,
         families=families,
@@ -232,9 +233,7 @@ def _first_line(rows: RowCounts) -> str:
     return f"INCOMPLETE: {words.count(rows.open)} of {words.rows(rows.selected)} without a score ({named})."
 
 
-def _notes(
-    run: RunRecord, rows: RowCounts, *, stale: bool, sessions: tuple[SessionRecord, ...]
-) -> tuple[str, ...]:
+def _notes(run: RunRecord, rows: RowCounts, *, stale: bool) -> tuple[str, ...]:
     notes = []
     if rows.selected < rows.dataset:
         given = ", ".join(f"{name} {words.setting(value)}" for name, value in selection(run.config).items())
@@ -256,8 +255,6 @@ def _notes(
         )
     if stale:
         notes.append(f"replies or verdicts came after these scores were made; run `mmbu rescore {run.name}`.")
-    if sessions and sessions[-1].ended_at is None:
-        notes.append(f"a session begun {words.moment(sessions[-1].started_at)} has not ended.")
     return tuple(notes)
 
 

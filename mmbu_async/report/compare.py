@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from mmbu_async.report import words
+from mmbu_async.report import at_work, words
 from mmbu_async.report.comparable import check_comparable
 from mmbu_async.report.comparison import ComparedAttribute, ComparedRun, Comparison, PairComparison
 from mmbu_async.report.differing import differing
@@ -62,8 +62,11 @@ class Comparer:
             runs=runs,
             pairs=tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)),
             left_out=tuple(self._left_out(runs)),
-            notes=(*_notes(runs, pairs), *standings(self._ran())),
+            notes=(*self._at_work(), *_notes(runs, pairs), *standings(self._ran())),
         )
+
+    def _at_work(self) -> list[str]:
+        return list(filter(None, (at_work.note(self._store, run) for run in self._runs)))
 
     def _run(self, place: int) -> ComparedRun:
         run, census = self._runs[place], self._census

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mmbu_async.report import words
+from mmbu_async.report import at_work, words
 from mmbu_async.report.plain import line
 from mmbu_async.store import Lease, RunCounts, RunRecord, RunTotals
 
@@ -72,11 +72,9 @@ def print_status(
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    facts = _facts(run, counts, totals)
+    facts = _facts(run, counts, totals, open_session=at_work.DIED if process is None else "at work")
     if process is not None:
-        since = f"since {words.moment(process.since)}"
-        who = f"process {process.owner.pid} on {process.owner.host}, {since}"
-        facts.insert(0, ("Now", f"paused: no call is started ({who})" if paused else f"at work ({who})"))
+        facts.insert(0, ("Now", at_work.said(process, paused=paused)))
     for name, value in facts:
         grid.add_row(Text(name), Text(line(value)))
     console.print(grid)
@@ -89,7 +87,9 @@ def print_status(
         console.print(Text(line(f"Next     {advice}{flags}")), soft_wrap=True)
 
 
-def _facts(run: RunRecord, counts: RunCounts, totals: RunTotals) -> list[tuple[str, str]]:
+def _facts(
+    run: RunRecord, counts: RunCounts, totals: RunTotals, *, open_session: str
+) -> list[tuple[str, str]]:
     facts = [
         ("Rows", f"{words.count(counts.selected)} of the dataset's {words.count(run.dataset.rows)}"),
         (
@@ -102,7 +102,7 @@ def _facts(run: RunRecord, counts: RunCounts, totals: RunTotals) -> list[tuple[s
         ("Judge", _side(totals, judge=True)),
     ]
     for session in totals.sessions:
-        ended = session.ended or "at work, or ended without a word"
+        ended = session.ended or open_session
         lasted = "" if session.wall_s is None else f", {words.duration(session.wall_s)}"
         facts.append((session.kind.capitalize(), f"{words.moment(session.started_at)}{lasted}, {ended}"))
     return facts

@@ -11,6 +11,7 @@ from mmbu_async.report.comparison import Comparison, Flip, PairComparison
 from mmbu_async.report.flips import flips
 from mmbu_async.report.groups import SMALL
 from mmbu_async.stats import Difference, rows_needed
+from mmbu_async.store import LeaseOwner
 from tests.compared import make_runs
 from tests.stored_run import IDENTITY, MakeRun, Row
 
@@ -48,6 +49,14 @@ def test_an_unanswered_row_weighs_less_in_f1(make_run: MakeRun) -> None:
     assert found.f1.first == 2 / (2 + 1 + 1)
     assert found.f1.second == 2 / (2 + 0 + 1)
     assert found.f1.difference.value == pytest.approx(2 / 3 - 1 / 2)
+
+
+def test_a_run_at_work_is_told_of(make_run: MakeRun) -> None:
+    store, runs = make_runs(make_run, FIRST, SECOND)
+    store.acquire_lease(runs[1].id, LeaseOwner.current(), 86_400.0)
+    assert build_comparison(store, runs).notes[0].startswith("run b is at work (process ")
+    store.release_lease(runs[1].id, LeaseOwner.current())
+    assert not any("at work" in note for note in build_comparison(store, runs).notes)
 
 
 def test_the_order_of_the_runs_turns_every_sign(make_run: MakeRun) -> None:

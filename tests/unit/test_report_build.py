@@ -5,6 +5,7 @@ import pytest
 
 from mmbu_async.model import Usage
 from mmbu_async.report import ReportData, build_report, words
+from mmbu_async.report.at_work import process_of, said
 from mmbu_async.store import LeaseOwner, RunRecord, Store
 
 MakeRun = Callable[..., tuple[Store, RunRecord]]
@@ -158,11 +159,27 @@ def test_where_all_time_went_into_asking_the_rate_stands_alone(make_run: MakeRun
     assert words.throughput(clock) == "0.1 rows/s"
 
 
+def test_a_run_at_work_is_called_so_by_report_and_status(make_run: MakeRun) -> None:
+    store, run = make_run([RIGHT])
+    owner = LeaseOwner.current()
+    _begin(store, run, "resume", 5000.0)
+    store.acquire_lease(run.id, owner, 86_400.0)
+    begun = _begin(store, run, "resume", 86_400.0)
+    working = f"at work (process {owner.pid} on {owner.host}, since 1970-01-02 00:00 UTC)"
+    assert build_report(store, run).notes[0] == f"run test-run is {working}: its figures may change."
+    process = process_of(store, run)
+    assert process is not None and said(process) == working
+    store.end_session(begun, "done", now=86_401.0)
+    store.release_lease(run.id, owner)
+    assert not any("at work" in note for note in build_report(store, run).notes)
+    assert process_of(store, run) is None
+
+
 def test_a_session_that_has_not_ended_is_said(make_run: MakeRun) -> None:
     store, run = make_run([RIGHT])
     _begin(store, run, "resume", 5000.0)
     report = build_report(store, run)
-    assert any("has not ended" in note for note in report.notes)
+    assert any("ended without a word" in note for note in report.notes)
     assert report.clock.wall_s == 100.0
 
 
