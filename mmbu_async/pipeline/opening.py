@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -137,6 +138,10 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
     Raises RunChangedError where a run of that name exists with settings that give other answers.
     """
     config = bench.config
+    names = {run.name for run in store.runs()}
+    # An earlier version may have made a run of another name, which can be gone on with.
+    if config.name is not None and config.name not in names:
+        check_name(config.name)
     dataset = register(store, bench)
     identity = run_identity(
         config,
@@ -145,7 +150,6 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         image_policy=_image_policy(bench.limits),
     )
     name = config.name or f"{bench.rules.benchmark.name}-{_slug(config.model)}"
-    names = {run.name for run in store.runs()}
     if name in names and not new_run:
         run = store.run(name)
         _check_content(store, run, dataset)
@@ -168,6 +172,23 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         package_version=VERSION,
         now=time.time(),
     )
+
+
+def check_name(name: str) -> None:
+    """Raises ConfigError for the name of a new run that no command could be told and no table could show."""
+    if not name.strip():
+        problem = "holds no character that can be seen"
+    elif any(unicodedata.category(character) in _UNSEEN for character in name):
+        problem = "holds a line end or another control character"
+    elif name in (".", ".."):
+        problem = "means a folder wherever it becomes part of a file's name"
+    else:
+        return
+    raise ConfigError(f"--name {name!r}: {problem}; give the run another name.")
+
+
+_UNSEEN = frozenset({"Cc", "Zl", "Zp", "Cs"})
+"""Unicode's categories of control characters, separators of lines and of paragraphs, half characters."""
 
 
 def select_rows(store: Store, run: RunRecord, bench: Bench) -> int:

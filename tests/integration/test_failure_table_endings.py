@@ -12,6 +12,7 @@ import pytest
 from mmbu_async import api
 from mmbu_async.errors import (
     BudgetReachedError,
+    ConfigError,
     EndpointDownError,
     InterruptedRunError,
     RunChangedError,
@@ -158,6 +159,15 @@ async def test_other_settings_are_refused_with_what_changed(data: Path, store: P
         with pytest.raises(RunChangedError, match="row-3"):
             await api.evaluate(config(simulator, store, data, limit=2))
         assert len(simulator.log) == before
+
+
+async def test_a_run_without_a_name_that_can_be_told_is_refused(data: Path, store: Path) -> None:
+    async with simulated() as simulator:
+        for name in ("", " ", "a\nb", ".."):
+            with pytest.raises(ConfigError, match="give the run another name"):
+                await api.evaluate(config(simulator, store, data, limit=2, name=name))
+        assert not simulator.log
+        assert not api.status(store=store)
 
 
 async def test_a_second_process_is_kept_off_a_run(data: Path, store: Path) -> None:
