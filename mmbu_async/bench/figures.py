@@ -184,7 +184,7 @@ def _window(block: Measured) -> Window:
     if warm := block.plan.warmup.requests:
         starts = [record.intended_s for record in block.records if record.number >= warm]
         begin = max(begin, min(starts, default=begin))
-    inside = sum(begin <= record.ended_s <= end for record in replies)
+    inside = sum(begin < record.ended_s <= end for record in replies)
     if inside >= LATE_SHARE * len(replies) and end > begin:
         return Window(begin=begin, end=end, short=False)
     return Window(begin=begin, end=max((one.ended_s for one in replies), default=end), short=True)
@@ -200,9 +200,10 @@ def _rates(blocks: Sequence[Measured], windows: Sequence[Window], limits: Limits
     for block, window in zip(blocks, windows, strict=True):
         shift = before - window.begin
         for record in block.records:
-            if record.phase is not Phase.UNSENT and window.begin <= record.started_s <= window.end:
+            if record.phase is not Phase.UNSENT and window.begin < record.started_s <= window.end:
                 starts.append(record.started_s + shift)
-            if record.ok and window.begin <= record.ended_s <= window.end:
+            # The first start that counts is often the moment of an end: of the two moments one counts.
+            if record.ok and window.begin < record.ended_s <= window.end:
                 ends.append(record.ended_s + shift)
                 replies.append(record)
         before += window.length

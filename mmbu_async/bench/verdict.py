@@ -25,6 +25,8 @@ LATE_SHARE = 0.05
 """Of the time that is measured, from which on lateness spoils it."""
 WIRE_KEPT = 0.9
 """Share of the wanted requests under way that must really have been."""
+WIRE_ERRORS = 0.1
+"""Share of requests that fail from which on that says nothing."""
 NOTED_SHARE = 0.01
 """Share of replies from which on something odd about them is said."""
 
@@ -53,7 +55,10 @@ class Verdict:
 
     itself: Self
     client_limited: tuple[str, ...]
-    """Why this process was the limit; empty: it was not."""
+    """Why this process had its part in these figures; empty: it had none."""
+    client_bound: bool
+    """Whether more load would have brought no more because of it: its core was full, or requests that were
+    wanted were not under way."""
     remarks: tuple[str, ...]
     """What else a reader must know."""
 
@@ -78,13 +83,14 @@ def judge(blocks: Sequence[Measured], found: Figures) -> Verdict:
     return Verdict(
         itself=itself,
         client_limited=tuple(_limited(itself, found)),
+        client_bound=_busy(itself) or _idle(itself, found),
         remarks=tuple(_remarks(found)),
     )
 
 
 def _limited(itself: Self, found: Figures) -> list[str]:
     why = []
-    if itself.cpu is not None and itself.cpu >= BUSY:
+    if _busy(itself) and itself.cpu is not None:
         why.append(f"its event loop took {percent(itself.cpu)} of a core")
     yard = found.times.first_token or found.times.latency
     usual = yard.percentile("p50") if yard is not None else 0.0
@@ -95,9 +101,23 @@ def _limited(itself: Self, found: Figures) -> list[str]:
     if isinstance(load, Open) and load.most_in_flight is None:
         if itself.delay_p99_s is not None and itself.delay_p99_s >= spoilt:
             why.append(f"requests started {itself.delay_p99_s * 1e3:.0f} ms late (p99)")
-    elif itself.wanted is not None and not found.short and found.on_the_wire < WIRE_KEPT * itself.wanted:
-        why.append(f"{found.on_the_wire:.1f} of {itself.wanted:.0f} wanted requests were really under way")
+    elif _idle(itself, found):
+        why.append(
+            f"{found.on_the_wire:.1f} of {itself.wanted or 0:.0f} wanted requests were really under way"
+        )
     return why
+
+
+def _busy(itself: Self) -> bool:
+    return itself.cpu is not None and itself.cpu >= BUSY
+
+
+def _idle(itself: Self, found: Figures) -> bool:
+    """Of a closed loop: users without a request under way. One that mostly fails at once has none to wait
+    for."""
+    if itself.wanted is None or found.short or (found.errors.value or 0.0) > WIRE_ERRORS:
+        return False
+    return found.on_the_wire < WIRE_KEPT * itself.wanted
 
 
 def _remarks(found: Figures) -> list[str]:
