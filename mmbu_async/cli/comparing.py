@@ -98,7 +98,7 @@ def _compare(
     runs: list[str], store: Path, *, form: str | None, out: Path | None, full: bool, flips: Path | None
 ) -> None:
     from mmbu_async import api
-    from mmbu_async.cli.forms import deliver
+    from mmbu_async.cli.forms import deliver, tell_of
     from mmbu_async.report.compare_markdown import comparison_to_markdown
     from mmbu_async.report.compare_text import print_comparison
     from mmbu_async.report.json import to_json
@@ -117,6 +117,8 @@ def _compare(
         out=out,
         width=WIDTH,
     )
+    if flips is not None:
+        tell_of(flips)
 
 
 def _html(found: Comparison) -> str:

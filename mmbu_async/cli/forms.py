@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from mmbu_async.errors import ConfigError
@@ -52,6 +53,14 @@ def deliver(
                 print_text(Console(file=file, width=width))
         else:
             out.write_text(forms[chosen](), encoding="utf-8")
+    tell_of(out)
+
+
+def tell_of(file: Path) -> None:
+    """That a file was written: on standard error, for the file may be standard output."""
+    from mmbu_async.report import plain
+
+    typer.echo(plain.line(f"wrote {file}"), err=True)
 
 
 def _named(out: Path, forms: Collection[str]) -> str:

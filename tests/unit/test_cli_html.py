@@ -35,8 +35,16 @@ def test_a_page_is_printed_or_written_whole(command: tuple[str, ...], store: Pat
     printed = ask(*command, "--format", "html", store=store)
     read_page(printed)
     file = tmp_path / "page.html"
-    ask(*command, "--out", str(file), store=store)
+    said = CliRunner().invoke(app, [*command, "--out", str(file), "--store", str(store)])
+    assert (said.stdout, said.stderr) == ("", f"wrote {file}\n")
     assert file.read_text("utf-8") == printed
+
+
+def test_the_file_of_flips_is_told_of(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "flips.csv"
+    said = CliRunner().invoke(app, ["compare", "a", "b", "--flips", str(file), "--store", str(store)])
+    assert said.stderr == f"wrote {file}\n"
+    assert "wrote" not in said.stdout
 
 
 def test_win_rates_are_a_page_too(store: Path, tmp_path: Path) -> None:
