@@ -10,7 +10,7 @@ import pytest
 
 from mmbu_async.model import Usage
 from mmbu_async.report import ReportData, build_report
-from mmbu_async.report.html import to_html, workings
+from mmbu_async.report.html import markup, to_html, workings
 from mmbu_async.report.sections import Section
 from tests.edges import EDGES, edge_run
 from tests.hostile import LONG_WORD, MARK, hostile_run
@@ -29,6 +29,16 @@ BOX: Row = {
 
 def of(rows: Sequence[Row], make_run: MakeRun, **settings: Any) -> Page:
     return read_page(to_html(build_report(*make_run(rows, **settings))))
+
+
+def test_only_cells_with_longer_than_words_break_inside_of_them() -> None:
+    long = "sha256-0123456789abcdef"
+    made = markup.table(
+        "what", ("", "direction"), [("gained", "server_error"), (long, f"x {long}")], numbers=False
+    )
+    assert '<th scope="row">gained</th><td>server_error</td>' in made
+    assert f'<th scope="row" class="long">{long}</th><td class="long">x {long}</td>' in made
+    assert 'class="n">server_error</td>' in markup.table("what", ("", "n"), [("a", "server_error")])
 
 
 @pytest.fixture(params=EDGES)

@@ -17,6 +17,8 @@ LONGEST = 300
 """Characters of one text on a page; of longer ones the rest is cut, and the whole length said."""
 LONGEST_CELL = 30_000
 """The same for a CSV cell: a spreadsheet takes some 32,000 characters."""
+LONG_WORD = 20
+"""Characters: a longer one is an id or an address, and a table would be as wide as it."""
 
 Cells = Sequence[str | int | float | None]
 
@@ -89,13 +91,13 @@ def table(
     kind = "n" if numbers else None
     head = "".join(
         [
-            element("th", text(first), scope="col") if first else "<td></td>",
-            *(element("th", text(name), scope="col", class_=kind) for name in others),
+            element("th", text(first), scope="col", class_=_breaks(first)) if first else "<td></td>",
+            *(element("th", text(name), scope="col", class_=kind or _breaks(name)) for name in others),
         ]
     )
     body = "\n".join(
-        f"<tr>{element('th', text(name), scope='row')}"
-        + "".join(element("td", text(cell), class_=kind) for cell in cells)
+        f"<tr>{element('th', text(name), scope='row', class_=_breaks(name))}"
+        + "".join(element("td", text(cell), class_=kind or _breaks(cell)) for cell in cells)
         + "</tr>"
         for name, *cells in rows
     )
@@ -160,6 +162,11 @@ def cut_cell(foreign: str) -> str:
 def slug(name: str) -> str:
     """Letters, digits and dashes: for names of files and of places in the page."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()[:80]).strip("-") or "data"
+
+
+def _breaks(cell: str) -> str | None:
+    """The class of a cell that may break inside of a word, as no other may: it would for no need."""
+    return "long" if any(len(word) > LONG_WORD for word in cut(cell).split()) else None
 
 
 def _cell(value: str | int | float | None) -> str | int | float:
