@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from mmbu_async.errors import ConfigError
 from mmbu_async.report.plain import csv_cell
+from mmbu_async.report.text_file import read_header, read_text
 
 ID_NAMES = ("row_id", "id", "unique_id")
 """Of these the first that the file has is taken."""
@@ -20,7 +20,6 @@ VALUES: Mapping[str, bool] = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "right", "correct"), True),
     **dict.fromkeys(("0", "0.0", "false", "no", "wrong", "incorrect"), False),
 }
-SEPARATORS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +52,8 @@ def read_labels(path: Path, *, id_column: str | None = None, label_column: str |
 
     Raises ConfigError naming line and column of what is wrong.
     """
-    text = _text(path)
-    header, separator = _header(text)
+    text = read_text(path, "--labels")
+    header, separator = read_header(text)
     row_id = _column(path, header, id_column, ID_NAMES, "--id-column", first=True)
     label = _column(path, header, label_column, LABEL_NAMES, "--label-column", first=False)
     by_row: dict[str, Label] = {}
@@ -79,28 +78,6 @@ def read_labels(path: Path, *, id_column: str | None = None, label_column: str |
             )
         by_row[name] = Label(right=VALUES[value.lower()], line=line)
     return Labels(path=path, id_column=header[row_id], label_column=header[label], by_row=by_row, blank=blank)
-
-
-def _text(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"--labels {path}: cannot be read ({error.strerror or error}).") from None
-    # Spreadsheets mark what they write as "Unicode text".
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        return data.decode("utf-16" if marked else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"--labels {path}: is no UTF-8 text (at byte {error.start}); save it as CSV in UTF-8."
-        ) from None
-
-
-def _header(text: str) -> tuple[list[str], str]:
-    """The names of the columns, and the separator under which there are most of them."""
-    found = [(next(csv.reader(io.StringIO(text), delimiter=one), []), one) for one in SEPARATORS]
-    cells, separator = max(found, key=lambda header: len(header[0]))
-    return [cell.strip() for cell in cells], separator
 
 
 def _lines(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmbu_async.errors import ConfigError, MmbuError
+from mmbu_async.report.text_file import read_header, read_text
 
 COLUMNS = ("base", "adapted", "training_size")
 EXAMPLE = "base,adapted,training_size"
@@ -42,20 +44,15 @@ def read_pairs(path: Path) -> tuple[PairLine, ...]:
 
     Raises ConfigError naming file, line and column of what is wrong.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            pairs = tuple(_pairs(path, file))
-    except OSError as error:
-        raise ConfigError(f"--pairs {path}: cannot be read ({error.strerror or error}).") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"--pairs {path}: is no UTF-8 text (at byte {error.start}).") from None
+    pairs = tuple(_pairs(path, read_text(path, "--pairs")))
     if not pairs:
         raise ConfigError(f"{path}: has no pairs; below the header `{EXAMPLE}` comes a line for each.")
     return pairs
 
 
-def _pairs(path: Path, file: Iterator[str]) -> Iterator[PairLine]:
-    reader = csv.reader(file, strict=True)
+def _pairs(path: Path, text: str) -> Iterator[PairLine]:
+    _, separator = read_header(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     seen: dict[tuple[str, str], int] = {}
     try:
         places = _places(path, next(reader, []))

@@ -141,6 +141,14 @@ def test_columns_in_any_order_and_others_beside_them(tmp_path: Path) -> None:
     assert (two.line, two.training_size) == (4, 0)
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_whatever_a_spreadsheet_writes(separator: str, encoding: str, tmp_path: Path) -> None:
+    text = (HEAD + "ä,b,7\n").replace(",", separator)
+    (pair,) = read_pairs(written(tmp_path, text.encode(encoding)))
+    assert (pair.base, pair.adapted, pair.training_size) == ("ä", "b", 7)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
