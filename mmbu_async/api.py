@@ -32,6 +32,7 @@ from mmbu_async.model import Benchmark, ImageRef, Json, Sample
 from mmbu_async.pipeline.asking import Asked, ask_limits, ask_pause
 from mmbu_async.pipeline.doctor import Doctor, Finding
 from mmbu_async.pipeline.dryrun import DryRun, DryRunner
+from mmbu_async.pipeline.learning import learn
 from mmbu_async.pipeline.opening import (
     Bench,
     Rules,
@@ -481,7 +482,8 @@ def continue_run(run: str, *, store: Path = Path("mmbu.sqlite")) -> Asked:
 
 
 def dry_run(config: RunConfig) -> DryRun:
-    """Validate rows and images, fill prompts, estimate tokens, money and time. Makes no call."""
+    """Validate rows and images, fill prompts, estimate tokens, money and time, as the store's replies of this
+    model and these judges teach it. Makes no call and writes nothing."""
     bench = lay_out(config)
     return DryRunner(
         config=config,
@@ -489,6 +491,7 @@ def dry_run(config: RunConfig) -> DryRun:
         source=bench.source,
         limits=bench.limits,
         fill=bench.rules.fill,
+        lessons=learn(config, bench.rules.benchmark, bench.rules.judge_prompt_sha256),
     ).run()
 
 

@@ -198,6 +198,7 @@ def dry_run(found: DryRun, console: Console) -> None:
         _estimate("model", found.model, console)
         for judge in found.judges:
             _estimate("judge", judge, console)
+        _learnt(found, (("model", found.model), *(("judge", judge) for judge in found.judges)), console)
         _total((found.model, *found.judges), console)
 
 
@@ -231,10 +232,33 @@ def _estimate(role: str, side: SideEstimate, console: Console) -> None:
     )
 
 
+def _learnt(found: DryRun, sides: Sequence[tuple[str, SideEstimate]], console: Console) -> None:
+    """What the tokens were learnt from, or how they can be."""
+    store = plain.line(found.store)
+    for role, side in sides:
+        if side.replies:
+            name = plain.line(side.name)
+            _say(console, f"Tokens of {role} {name}: as in {side.replies:,} of its replies in {store}.")
+    if found.unread:
+        _say(console, f"The store was not learnt from: {plain.line(found.unread)}")
+    ruled = [f"{role} {plain.line(side.name)}" for role, side in sides if not side.replies and side.calls]
+    if ruled:
+        _say(
+            console,
+            f"Tokens of {', '.join(ruled)}: by rules, which may be wrong by a factor. Run it with --limit 20 "
+            "first, and the estimate learns from those rows.",
+        )
+
+
 def _total(sides: Sequence[SideEstimate], console: Console) -> None:
     costs = [side.cost_usd for side in sides if side.cost_usd is not None]
     if len(costs) == len(sides):
-        most = "judges at most: identical prompts are put to a judge once"
+        ruled = any(not side.replies for side in sides)
+        most = (
+            "judges at most: identical prompts are put to a judge once"
+            if ruled
+            else "rows that have a reply already are among them"
+        )
         _say(console, f"total  ${sum(costs):,.2f}; {most}")
     _say(
         console,

@@ -7,6 +7,7 @@ from mmbu_async.store.browse import Browser
 from mmbu_async.store.calls import CallRecord, Heeded, LeaseBeat, VerdictRecord
 from mmbu_async.store.changes import Cause, Rescore, ScoreChange
 from mmbu_async.store.control import Control, Limits
+from mmbu_async.store.learning import JudgedPrompt, UsageRecord
 from mmbu_async.store.lease import Lease, LeaseOwner
 from mmbu_async.store.listed import Choices, ListedRow, Place, RowFilter, RowVerdict
 from mmbu_async.store.longform import LongRow
@@ -43,6 +44,7 @@ __all__ = [
     "Heeded",
     "JointCounts",
     "JudgeRecord",
+    "JudgedPrompt",
     "Lease",
     "LeaseBeat",
     "LeaseOwner",
@@ -72,6 +74,7 @@ __all__ = [
     "StoredCall",
     "StoredSample",
     "Unpriced",
+    "UsageRecord",
     "VerdictRecord",
     "VotedRow",
     "Votes",

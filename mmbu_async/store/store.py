@@ -21,6 +21,7 @@ from mmbu_async.store import (
     codec,
     control,
     datasets,
+    learning,
     lease,
     longform,
     names,
@@ -35,6 +36,7 @@ from mmbu_async.store import (
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.control import Control, Limits
+from mmbu_async.store.learning import JudgedPrompt, UsageRecord
 from mmbu_async.store.lease import Lease, LeaseOwner
 from mmbu_async.store.longform import LongRow
 from mmbu_async.store.outcomes import Outcome
@@ -201,6 +203,24 @@ class Store:
         with self._named():
             values = {"run": run_id, "config": codec.dump(dict(config))}
             self._connection.execute(query("set_run_config"), values)
+
+    # ------------------------------------------------------------ what estimates learn from
+
+    def known_judge(self, identity: Mapping[str, Json]) -> int | None:
+        """The number of the judge of this identity, where there is one; none is made."""
+        with self._named():
+            return learning.known_judge(self._connection, identity)
+
+    def usages(self, run_id: int, judge_id: int | None, n: int) -> list[UsageRecord]:
+        """What at most `n` replies to a run took, those of a judge or, None, of the model: from rows all over
+        the run, and of those only which the endpoint counted."""
+        with self._named():
+            return learning.usages(self._connection, run_id, judge_id, n)
+
+    def judged_prompts(self, run_id: int, judge_id: int, n: int) -> dict[str, JudgedPrompt]:
+        """Row id -> prompt that the judge's verdict answers, of the run's first `n` such rows."""
+        with self._named():
+            return learning.judged_prompts(self._connection, run_id, judge_id, n)
 
     # ------------------------------------------------------------ sessions and lease
 
