@@ -9,16 +9,18 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from mmbu_async.bench.ask import Ask, Work
+from mmbu_async.bench.found import Found
 from mmbu_async.bench.measured import End, Measured
 from mmbu_async.bench.money import Money
-from mmbu_async.bench.plan import Closed, Ends, StagePlan, Warmup
+from mmbu_async.bench.plan import Closed, Ends, Load, StagePlan, Warmup
 from mmbu_async.bench.preflight import FIRST_WAIT_S, TRIES, WORTH_ANOTHER, complaint, remarks
 from mmbu_async.bench.quiet import no_long_collections
 from mmbu_async.bench.record import Sent
 from mmbu_async.bench.scoring import Scorer
+from mmbu_async.bench.search import Search, SearchPlan, SpentError, warmup_of
 from mmbu_async.bench.sender import Sender
 from mmbu_async.bench.stage import Stage
-from mmbu_async.bench.storing import PREFLIGHT, STAGE, Kept, keep
+from mmbu_async.bench.storing import PREFLIGHT, PROBE, STAGE, Kept, keep
 from mmbu_async.errors import BudgetReachedError, EndpointDownError, EndpointError, MmbuError
 from mmbu_async.model import FATAL_KINDS, Failure, FailureKind
 from mmbu_async.pipeline.explain import explain
@@ -101,6 +103,26 @@ class Measuring:
                 part = place * len(self.lanes) + lane_number
                 measured = await self.stage(lane, plan, part=part, role=STAGE, turn=number)
                 self.told(lane, measured)
+
+    async def search(self, lane: Lane, plan: SearchPlan, drain_s: float) -> Found:
+        """The highest load at which the objectives hold."""
+        parts: dict[Load, int] = {}
+
+        async def probe(load: Load, requests: int) -> Measured:
+            if self.stop:
+                raise SpentError
+            stage = StagePlan(
+                load=load,
+                ends=Ends(requests=requests),
+                warmup=warmup_of(load, requests),
+                drain_s=drain_s,
+            )
+            part = parts.setdefault(load, len(parts))
+            measured = await self.stage(lane, stage, part=part, role=PROBE, turn=len(self.kept))
+            self.told(lane, measured)
+            return measured
+
+        return await Search(plan, probe).find()
 
     async def stage(
         self,

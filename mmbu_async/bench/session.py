@@ -7,14 +7,14 @@ import platform
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mmbu_async.bench.measuring import Lane, Measuring, Tell, silent
 from mmbu_async.bench.money import Money
 from mmbu_async.bench.plan import Closed, Load
 from mmbu_async.bench.pool import Item, Pool
 from mmbu_async.bench.quiet import allow_connections
-from mmbu_async.bench.rows import MOST_ROWS, items, pick
+from mmbu_async.bench.rows import MOST_ROWS, Picked, items, pick
 from mmbu_async.bench.scoring import Scorer
 from mmbu_async.bench.sender import Sender, Target
 from mmbu_async.bench.spec import Spec
@@ -33,6 +33,7 @@ from mmbu_async.errors import (
     MmbuError,
 )
 from mmbu_async.images import find_limits
+from mmbu_async.model import Json
 from mmbu_async.pipeline.opening import Bench, lay_out
 from mmbu_async.pipeline.placement import Workshop
 from mmbu_async.pipeline.signals import draining_signals
@@ -56,20 +57,23 @@ class Ended:
 async def run(spec: Spec, *, tell: Tell = silent) -> Ended:
     """Measure. Raises ConfigError, DataError or an endpoint's error before anything is measured; what ends it
     later is noted in the result, and all that was measured is in the store."""
-    _allow_connections(spec.loads)
+    _allow_connections(spec.loads if spec.search is None else (Closed(concurrency=spec.search.most_users),))
     targets = _targets(spec)
     bench = lay_out(spec.config) if spec.synthetic is None else None
     tell(f"preparing {spec.work}")
-    pools = [await asyncio.to_thread(_pool, spec, target, bench, tell) for target in targets]
+    picked = None if bench is None else await asyncio.to_thread(pick, bench, MOST_ROWS, spec.seed)
+    rows = await asyncio.to_thread(_rows, spec, picked)
+    pools = [await asyncio.to_thread(_pool, spec, target, bench, picked, tell) for target in targets]
     with Benches.open(spec.config.store, synchronous=spec.config.synchronous) as benches:
         made = benches.create(
             spec.name or f"bench-{spec.config.model}",
-            config=spec.stored(),
+            config=spec.stored() | {"planned": rows},
             host=platform.node(),
             package_version=VERSION,
             now=time.time(),
         )
         stop, ended = Stop(), "aborted"
+        result: Json = None
         try:
             async with AsyncExitStack() as stack:
                 lanes = [
@@ -89,10 +93,13 @@ async def run(spec: Spec, *, tell: Tell = silent) -> Ended:
                 stack.enter_context(draining_signals(stop, "another one"))
                 for lane in lanes:
                     await measuring.preflight(lane)
-                await measuring.parts(spec.plans(), spec.blocks)
+                if spec.search is None:
+                    await measuring.parts(spec.plans(), spec.blocks)
+                elif not stop:
+                    result = asdict(await measuring.search(lanes[0], spec.search, spec.drain_s))
             ended = _word(stop.reason)
         finally:
-            benches.end(made.id, ended, now=time.time())
+            benches.end(made.id, ended, now=time.time(), result=result)
         return Ended(name=made.name, stopped=_reason(stop, made.name))
 
 
@@ -154,10 +161,22 @@ async def _sender(target: Target, stack: AsyncExitStack) -> Sender:
     return Sender(target, await stack.enter_async_context(transport), clock)
 
 
-def _pool(spec: Spec, target: Target, bench: Bench | None, tell: Tell) -> Pool:
+def _rows(spec: Spec, picked: Picked | None) -> dict[str, Json] | None:
+    """The benchmark that a run is planned for, and how many rows it would ask; None: for none."""
+    if picked is not None and spec.plan_for in (None, spec.config.benchmark):
+        return {"benchmark": spec.config.benchmark, "rows": picked.selected}
+    if spec.plan_for is None:
+        return None
+    other = spec.config.model_copy(
+        update={"benchmark": spec.plan_for, "data": None, "limit": None, "task": (), "where": {}}
+    )
+    return {"benchmark": spec.plan_for, "rows": pick(lay_out(other), 1, spec.seed).selected}
+
+
+def _pool(spec: Spec, target: Target, bench: Bench | None, picked: Picked | None, tell: Tell) -> Pool:
     """The requests for one endpoint, made before the first is sent."""
     made: list[Item]
-    if bench is None:
+    if bench is None or picked is None:
         made = spec.synthetic.items(spec.seed) if spec.synthetic is not None else []
     else:
         settings = target.settings
@@ -169,7 +188,7 @@ def _pool(spec: Spec, target: Target, bench: Bench | None, tell: Tell) -> Pool:
             settings=settings,
             estimator=Estimator.of(settings),
         )
-        made, broken = items(pick(bench, MOST_ROWS, spec.seed), workshop)
+        made, broken = items(picked, workshop)
         if broken:
             tell(f"{len(broken):,} rows are left out, whose images cannot be sent ({broken[0].message})")
     pool = Pool(made, wire=target.wire, settings=target.settings, caching=spec.caching, seed=spec.seed)

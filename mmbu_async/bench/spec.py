@@ -8,6 +8,7 @@ from typing import ClassVar
 from mmbu_async.bench.figures import ANY, Limits
 from mmbu_async.bench.plan import Closed, Ends, Load, StagePlan, Warmup
 from mmbu_async.bench.pool import Caching
+from mmbu_async.bench.search import SearchPlan
 from mmbu_async.bench.synthetic import Synthetic
 from mmbu_async.config import CallSettings, RunConfig
 from mmbu_async.errors import ConfigError
@@ -57,11 +58,20 @@ class Spec:
     """Score the answers of rows that need no judge."""
     limits: Limits = ANY
     """That a reply must keep to count for the goodput."""
+    search: SearchPlan | None = None
+    """Look for the highest load at which its objectives hold, instead of measuring `loads`."""
     blocks: int = BLOCKS
+    plan_for: str | None = None
+    """The benchmark whose hours and money are told; None: the one whose rows are sent."""
 
     def __post_init__(self) -> None:
         if self.score and self.synthetic is not None:
             raise ConfigError("--score needs rows with a right answer: leave out the synthetic images.")
+        if self.search is not None and (self.loads is not DEFAULT_LOADS or self.beside is not None):
+            raise ConfigError(
+                "a search finds its own loads, on one endpoint: leave out --concurrency, --rate and "
+                "--beside-…, or --objective."
+            )
         if self.requests_in_all is not None and self.ends.requests is not None:
             raise ConfigError(
                 "--requests-per-stage and --requests-in-all say two different things; leave one out."
@@ -110,7 +120,8 @@ class Spec:
         own = {
             "synthetic": None if self.synthetic is None else asdict(self.synthetic),
             "work": self.work,
-            "loads": [load.name for load in self.loads],
+            "loads": [] if self.search is not None else [load.name for load in self.loads],
+            "search": None if self.search is None else asdict(self.search),
             "ends": asdict(self._ends()),
             "requests_in_all": self.requests_in_all,
             "caching": self.caching.value,

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mmbu_async.bench import words
+from mmbu_async.bench.conclusions import advice_lines, search_lines
 from mmbu_async.bench.figures import Figures
 from mmbu_async.bench.record import Phase
 from mmbu_async.bench.report import BenchReport, Part
@@ -58,6 +59,8 @@ def print_report(report: BenchReport, console: Console, *, full: bool = False) -
         console.print(Text(line(warning)), style="bold red", soft_wrap=True)
     for remark in remarks(report.parts):
         console.print(Text(line(remark)), style="yellow", soft_wrap=True)
+    for name, told in (*search_lines(report), *advice_lines(report)):
+        console.print(Text(line(f"{name:<9}{told}")), soft_wrap=True)
 
 
 NOTE = (
@@ -225,14 +228,16 @@ def rates(found: Figures) -> Iterator[tuple[str, str]]:
 
 
 def warnings(parts: Sequence[Part]) -> Iterator[str]:
-    """Where this process was the limit, loudly."""
-    for part in parts:
-        if why := part.verdict.client_limited:
-            yield (
-                f"CLIENT-LIMITED at {title(part)}: these figures are this process's as much as the "
-                f"endpoint's: {'; '.join(why)}. Measure with less load, from a faster machine, or with "
-                "several processes."
-            )
+    """Where this process had its part in the figures, loudly."""
+    limited = [part for part in parts if part.verdict.client_limited]
+    if not limited:
+        return
+    yield (
+        "CLIENT-LIMITED: these figures are this process's as much as the endpoint's. Measure with less load, "
+        "on a machine with nothing else to do, or with several processes."
+    )
+    for part in limited:
+        yield f"  {title(part)}: {'; '.join(part.verdict.client_limited)}"
 
 
 def remarks(parts: Sequence[Part]) -> Iterator[str]:

@@ -132,8 +132,8 @@ def _remarks(found: Figures) -> list[str]:
         said.append("too short for rates: most replies came after the last request had started")
     if replies and found.in_one_piece > NOTED_SHARE * replies:
         said.append(
-            f"{found.in_one_piece:,} of {replies:,} streams came in one piece: something on the way buffers "
-            "them, and they are left out of the times of tokens"
+            f"{found.in_one_piece:,} of {replies:,} streams came in one piece, buffered on the way or by a "
+            "client that was late: they are left out of the times of tokens"
         )
     if found.estimated:
         said.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +21,8 @@ SETTINGS = (
     *("output_price", "timeout", "connect_timeout", "idle_timeout", "store", "synchronous", "image_limits"),
 )
 """Settings of a run that a bench has too. It has no retries and no limits but the load."""
-LOAD, ENDS, WORK, RESULT, BESIDE = "Load", "Ends", "Work", "Result", "Another endpoint"
+LOAD, ENDS, WORK, RESULT = "Load", "Ends", "Work", "Result"
+SEARCH, BESIDE = "Search", "Another endpoint"
 
 
 class DefaultGroup(TyperGroup):
@@ -132,6 +135,31 @@ def run(
         ),
     ] = "plain",
     score: Annotated[bool, _option("--score", "Score the answers of rows that need no judge.", WORK)] = False,
+    objective: Annotated[
+        list[str] | None,
+        _option(
+            "--objective",
+            "Look for the highest rate at which this holds: 'p95 <= 20s', 'p99 ttft <= 2s', 'errors <= 1%'.",
+            SEARCH,
+        ),
+    ] = None,
+    search: Annotated[
+        str, _option("--search", "What is looked for: rate, or users at once (default rate).", SEARCH)
+    ] = "rate",
+    search_requests: Annotated[
+        int, _option("--search-requests", "Requests of a search at most (default 8000).", SEARCH, min=100)
+    ] = 8000,
+    probe_requests: Annotated[
+        int, _option("--probe-requests", "Requests of each probe (default 400).", SEARCH, min=40)
+    ] = 400,
+    tolerance: Annotated[
+        float,
+        _option("--tolerance", "How near the answer is wanted, in per cent (default 5).", SEARCH, min=0.5),
+    ] = 5.0,
+    plan_for: Annotated[
+        str | None,
+        _option("--plan-for", "Benchmark whose hours and money are told (default that of the rows).", RESULT),
+    ] = None,
     good: Annotated[
         list[str] | None,
         _option("--good", "What a reply must keep to count for the goodput: 'ttft <= 2s'.", RESULT),
@@ -159,7 +187,7 @@ def run(
     """Measure an endpoint: `mmbu bench mmbu-public --model gpt-4o-mini --concurrency 1,4,16`."""
     from mmbu_async import api
     from mmbu_async.bench.arrivals import Arrivals
-    from mmbu_async.bench.objective import parse_limits
+    from mmbu_async.bench.objective import limits_of, parse_limits
     from mmbu_async.bench.plan import Ends, Warmup
     from mmbu_async.bench.pool import Caching
     from mmbu_async.bench.spec import Spec
@@ -169,6 +197,7 @@ def run(
     loaded = load_config(found, file=config)
     if cache not in list(Caching):
         raise ConfigError(f"--cache {cache}: is none of {', '.join(Caching)}.")
+    looked = _search(objective, search, Arrivals.parse(arrivals), search_requests, probe_requests, tolerance)
     spec = Spec(
         config=loaded,
         beside=_beside(loaded, beside_model, beside_base_url, beside_endpoint, beside_api_key_env),
@@ -187,7 +216,9 @@ def run(
         caching=Caching(cache),
         seed=draw,
         score=score,
-        limits=parse_limits(good or ()),
+        limits=parse_limits(good or ()) if good or looked is None else limits_of(looked.objectives),
+        search=looked,
+        plan_for=plan_for,
     )
     ended = api.bench_sync(spec, tell=complain_softly)
     _deliver(ended.name, loaded.store, form, out, full)
@@ -218,14 +249,45 @@ def complain_softly(text: str) -> None:
 
 
 def _deliver(name: str, store: Path, form: str | None, out: Path | None, full: bool) -> None:
-    from functools import partial
-
-    from mmbu_async.bench.report import read_report
+    from mmbu_async import api
+    from mmbu_async.bench.forms import to_csv, to_json
     from mmbu_async.bench.text import print_report
     from mmbu_async.cli.forms import deliver
 
-    report = read_report(name, store)
-    deliver(partial(print_report, report, full=full), {}, screen(), form=form, out=out, width=120)
+    report = api.bench_report(name, store=store)
+
+    def html() -> str:
+        # matplotlib takes half a second to import, which no other form should pay.
+        from mmbu_async.bench.html import to_html
+
+        return to_html(report)
+
+    forms: dict[str, Callable[[], str]] = {
+        "html": html,
+        "json": partial(to_json, report),
+        "csv": partial(to_csv, report),
+    }
+    deliver(partial(print_report, report, full=full), forms, screen(), form=form, out=out, width=120)
+
+
+def _search(
+    objectives: list[str] | None, what: str, arrivals: Any, requests: int, probe: int, tolerance: float
+) -> Any:
+    from mmbu_async.bench.objective import parse_all
+    from mmbu_async.bench.search import SearchPlan
+
+    if what not in ("rate", "users"):
+        raise ConfigError(f"--search {what}: is none of rate, users.")
+    if not objectives:
+        return None
+    return SearchPlan(
+        objectives=parse_all(objectives),
+        users=what == "users",
+        arrivals=arrivals,
+        tolerance=tolerance / 100,
+        probe_requests=probe,
+        most_requests=requests,
+    )
 
 
 def _loads(concurrency: str | None, rate: str | None, arrivals: Any, cap: int | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ ENDINGS = {
     ".md": "markdown",
     ".json": "json",
     ".html": "html",
+    ".csv": "csv",
     ".txt": TEXT,
 }
 """Longer ones first: the first that fits is taken."""
