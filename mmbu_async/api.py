@@ -19,6 +19,8 @@ from random import Random
 from typing import Any, TypeVar
 
 from mmbu_async import tasks
+from mmbu_async.bench.compare import BenchComparison
+from mmbu_async.bench.compare import compare as compare_benches
 from mmbu_async.bench.measuring import Tell
 from mmbu_async.bench.measuring import silent as quiet
 from mmbu_async.bench.report import BenchReport, read_report
@@ -81,6 +83,7 @@ from mmbu_async.store import (
     upkeep,
 )
 from mmbu_async.store.backup import Copied
+from mmbu_async.store.benches import Benches, BenchRecord
 from mmbu_async.store.merge import Merged
 from mmbu_async.store.upkeep import Finding as StoreFinding
 from mmbu_async.store.upkeep import Vacuumed
@@ -582,6 +585,23 @@ async def bench(spec: Spec, *, tell: Tell = quiet) -> BenchEnded:
 def bench_report(name: str, *, store: Path = Path("mmbu.sqlite")) -> BenchReport:
     """What a bench measured: every part with figures and verdict, computed from the stored requests."""
     return read_report(name, store)
+
+
+def bench_compare(
+    first: str, second: str | None = None, *, store: Path = Path("mmbu.sqlite")
+) -> BenchComparison:
+    """Two benches load by load; without `second` the two endpoints that the first measured in turns.
+
+    Raises ConfigError where they have no load in common.
+    """
+    other = None if second is None else read_report(second, store)
+    return compare_benches(read_report(first, store), other)
+
+
+def benches(*, store: Path = Path("mmbu.sqlite")) -> list[BenchRecord]:
+    """Every bench of a store, oldest first."""
+    with Benches.open(store, create=False) as opened:
+        return opened.all()
 
 
 def run_sync(main: Callable[[], Coroutine[Any, Any, T]]) -> T:

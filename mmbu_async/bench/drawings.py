@@ -98,16 +98,12 @@ def timeline(identity: str, label: str, blocks: Sequence[Measured]) -> str:
         return plot.svg(identity, label)
 
 
-def distribution(identity: str, label: str, values: Sequence[float]) -> str:
-    """How a time is spread over replies, on a logarithmic scale."""
+def histogram(values: Sequence[float]) -> Histogram:
+    """As reports draw it."""
     found = np.maximum(np.sort(np.asarray(values)), 1e-6)
     numbers, counts = np.unique(np.floor(np.log10(found) * PER_DECADE).astype(int), return_counts=True)
     median, p90, p99 = (float(np.quantile(found, share, method="inverted_cdf")) for share in (0.5, 0.9, 0.99))
-    bins = tuple(
-        Bin(low=10 ** (number / PER_DECADE), high=10 ** ((number + 1) / PER_DECADE), count=count)
-        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
-    )
-    histogram = Histogram(
+    return Histogram(
         n=len(found),
         zeros=0,
         mean=float(found.mean()),
@@ -116,9 +112,16 @@ def distribution(identity: str, label: str, values: Sequence[float]) -> str:
         p90=p90,
         p99=p99,
         most=float(found[-1]),
-        bins=bins,
+        bins=tuple(
+            Bin(low=10 ** (number / PER_DECADE), high=10 ** ((number + 1) / PER_DECADE), count=count)
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+        ),
     )
-    return spread(identity, label, histogram, words.seconds)
+
+
+def distribution(identity: str, label: str, found: Histogram) -> str:
+    """How a time is spread over replies, on a logarithmic scale."""
+    return spread(identity, label, found, words.seconds)
 
 
 def _laid(

@@ -7,7 +7,7 @@ from typing import Any
 
 from mmbu_async.bench import words
 from mmbu_async.bench.conclusions import advice_lines, search_lines
-from mmbu_async.bench.drawings import Spot, curve, distribution, timeline
+from mmbu_async.bench.drawings import Spot, curve, distribution, histogram, timeline
 from mmbu_async.bench.measured import EARLY_ENDS
 from mmbu_async.bench.plan import Closed, Open
 from mmbu_async.bench.record import Record
@@ -122,7 +122,23 @@ def _timelines(parts: Sequence[Part]) -> Iterator[str]:
             label = f"Requests over time at {title(part)}"
             drawn = timeline(f"time-{number}", label, part.blocks)
             caption = "When each request was meant to start, and how long it was waited for; crosses failed."
-            yield figure(f"time-figure-{number}", title(part), drawn, caption if number == 0 else "")
+            data = download(
+                f"requests-{number}",
+                ("block", "number", "intended_s", "latency_s", "phase", "counts"),
+                (
+                    (
+                        place,
+                        one.number,
+                        one.intended_s,
+                        one.latency_s,
+                        one.phase.value,
+                        int(block.counts(one)),
+                    )
+                    for place, block in enumerate(part.blocks)
+                    for one in block.records
+                ),
+            )
+            yield figure(f"time-figure-{number}", title(part), drawn, caption if number == 0 else "", data)
 
 
 def _distributions(parts: Sequence[Part]) -> Iterator[str]:
@@ -135,7 +151,10 @@ def _distributions(parts: Sequence[Part]) -> Iterator[str]:
             if len(values) > 1:
                 identity = f"{name.replace(' ', '-')}-{number}"
                 label = f"{name.capitalize()} at {title(part)}"
-                yield figure(f"{identity}-figure", label, distribution(identity, label, values), "")
+                found = histogram(values)
+                bins = [(one.low, one.high, one.count) for one in found.bins]
+                data = download(identity, ("from_s", "to_s", "replies"), bins)
+                yield figure(f"{identity}-figure", label, distribution(identity, label, found), "", data)
 
 
 def _latency(record: Record) -> float | None:

@@ -18,6 +18,7 @@ from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import SHARES, Spread
 from mmbu_async.report.plain import line
 from mmbu_async.report.words import NONE, counted, moment, money, percent
+from mmbu_async.store.benches import BenchRecord
 
 TIMES = (
     ("latency", "from the intended start to the last byte", "latency"),
@@ -61,6 +62,31 @@ def print_report(report: BenchReport, console: Console, *, full: bool = False) -
         console.print(Text(line(remark)), style="yellow", soft_wrap=True)
     for name, told in (*search_lines(report), *advice_lines(report)):
         console.print(Text(line(f"{name:<9}{told}")), soft_wrap=True)
+
+
+def print_benches(benches: Sequence[BenchRecord], console: Console) -> None:
+    """One line each, oldest first."""
+    if not benches:
+        console.print(Text("The store has no benches yet; `mmbu bench` makes one."))
+        return
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("bench", overflow="fold")
+    table.add_column("model", overflow="fold")
+    table.add_column("work", overflow="fold")
+    table.add_column("requests", justify="right", no_wrap=True)
+    table.add_column("cost", justify="right", no_wrap=True)
+    table.add_column("ended", no_wrap=True)
+    table.add_column("started", no_wrap=True)
+    for bench in benches:
+        texts = (bench.name, str(bench.config["config"]["model"]), str(bench.config["bench"]["work"]))
+        table.add_row(
+            *(Text(line(text)) for text in texts),
+            f"{bench.requests:,}",
+            money(bench.cost_usd) if bench.cost_usd else NONE,
+            bench.ended or "at work, or lost",
+            moment(bench.created_at),
+        )
+    console.print(table)
 
 
 NOTE = (

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mmbu_async.cli import bench_flags
 from mmbu_async.cli.arguments import DEFAULT_STORE, StoreOption
 from mmbu_async.cli.ends import complain, screen
 from mmbu_async.cli.options import with_settings
@@ -197,13 +198,14 @@ def run(
     loaded = load_config(found, file=config)
     if cache not in list(Caching):
         raise ConfigError(f"--cache {cache}: is none of {', '.join(Caching)}.")
-    looked = _search(objective, search, Arrivals.parse(arrivals), search_requests, probe_requests, tolerance)
+    spread = Arrivals.parse(arrivals)
+    looked = bench_flags.search(objective, search, spread, search_requests, probe_requests, tolerance)
     spec = Spec(
         config=loaded,
-        beside=_beside(loaded, beside_model, beside_base_url, beside_endpoint, beside_api_key_env),
+        beside=bench_flags.beside(loaded, beside_model, beside_base_url, beside_endpoint, beside_api_key_env),
         name=name,
-        synthetic=_synthetic(image, images, prompt_tokens, reply_tokens),
-        **_loads(concurrency, rate, Arrivals.parse(arrivals), most_in_flight),
+        synthetic=bench_flags.synthetic(image, images, prompt_tokens, reply_tokens),
+        **bench_flags.loads(concurrency, rate, spread, most_in_flight),
         ends=Ends(
             requests=requests_per_stage,
             seconds=seconds,
@@ -239,6 +241,36 @@ def show(
     _deliver(name, store, form, out, full)
 
 
+@app.command(name="list")
+def list_benches(store: StoreOption = DEFAULT_STORE) -> None:
+    """List what was measured."""
+    from mmbu_async import api
+    from mmbu_async.bench.text import print_benches
+
+    print_benches(api.benches(store=store), screen())
+
+
+@app.command()
+def compare(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="A [B]", help="Two benches, or one that measured two endpoints."),
+    ],
+    store: StoreOption = DEFAULT_STORE,
+    form: Annotated[str | None, typer.Option("--format", help="text or json.")] = None,
+    out: Out = None,
+) -> None:
+    """Compare two benches load by load, or the two endpoints of one, with intervals."""
+    from mmbu_async import api
+    from mmbu_async.bench.compare_text import print_comparison, to_json
+    from mmbu_async.cli.forms import deliver
+
+    if len(names) > 2:
+        raise ConfigError("`mmbu bench compare` takes two benches, or one that measured two endpoints.")
+    found = api.bench_compare(*names, store=store)
+    deliver(partial(print_comparison, found), {"json": partial(to_json, found)}, screen(), form=form, out=out)
+
+
 def complain_softly(text: str) -> None:
     """A line of progress, beside the result and not in it."""
     from rich.console import Console
@@ -268,91 +300,3 @@ def _deliver(name: str, store: Path, form: str | None, out: Path | None, full: b
         "csv": partial(to_csv, report),
     }
     deliver(partial(print_report, report, full=full), forms, screen(), form=form, out=out, width=120)
-
-
-def _search(
-    objectives: list[str] | None, what: str, arrivals: Any, requests: int, probe: int, tolerance: float
-) -> Any:
-    from mmbu_async.bench.objective import parse_all
-    from mmbu_async.bench.search import SearchPlan
-
-    if what not in ("rate", "users"):
-        raise ConfigError(f"--search {what}: is none of rate, users.")
-    if not objectives:
-        return None
-    return SearchPlan(
-        objectives=parse_all(objectives),
-        users=what == "users",
-        arrivals=arrivals,
-        tolerance=tolerance / 100,
-        probe_requests=probe,
-        most_requests=requests,
-    )
-
-
-def _loads(concurrency: str | None, rate: str | None, arrivals: Any, cap: int | None) -> dict[str, Any]:
-    from mmbu_async.bench.plan import Closed, Open
-
-    if concurrency is not None and rate is not None:
-        raise ConfigError("--concurrency and --rate are two kinds of load: measure one after the other.")
-    if cap is not None and rate is None:
-        raise ConfigError("--most-in-flight is a cap for --rate: give a rate, or --concurrency alone.")
-    if rate is not None:
-        rates = _numbers("--rate", rate)
-        return {"loads": tuple(Open(rate=one, arrivals=arrivals, most_in_flight=cap) for one in rates)}
-    if concurrency is not None:
-        users = _numbers("--concurrency", concurrency)
-        if any(one != int(one) for one in users):
-            raise ConfigError(f"--concurrency {concurrency}: users are whole numbers.")
-        return {"loads": tuple(Closed(concurrency=int(one)) for one in users)}
-    return {}
-
-
-def _numbers(flag: str, text: str) -> list[float]:
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < one < 1e6 for one in found):
-        raise ConfigError(f"{flag} {text}: write one number above 0, or several with commas between them.")
-    return found
-
-
-def _synthetic(
-    image: list[str] | None, images: int, prompt_tokens: int | None, reply_tokens: int | None
-) -> Any:
-    from mmbu_async.bench.synthetic import ImageKind, Synthetic
-
-    if not image and images == 1 and prompt_tokens is None and reply_tokens is None:
-        return None
-    given = {"prompt_tokens": prompt_tokens, "reply_tokens": reply_tokens}
-    lengths: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if image:
-        lengths["kinds"] = tuple(map(ImageKind.parse, image))
-    return Synthetic(images=images, **lengths)
-
-
-def _beside(
-    config: Any, model: str | None, base_url: str | None, endpoint: str | None, key: str | None
-) -> Any:
-    """The other endpoint: as the first, but for what is said of it."""
-    from pydantic import ValidationError
-
-    from mmbu_async.bench.spec import BesideConfig
-    from mmbu_async.config import CallSettings
-
-    given = {"model": model, "base_url": base_url, "endpoint": endpoint, "api_key_env": key}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
-        return None
-    same = config.model_dump(include=set(CallSettings.model_fields) - {"api_key_env"})
-    if base_url is None and model is None:
-        raise ConfigError("another endpoint needs --beside-base-url or --beside-model.")
-    if endpoint is not None and base_url is None:
-        same["base_url"] = None
-    try:
-        return BesideConfig.model_validate(same | changes)
-    except ValidationError as error:
-        first = error.errors()[0]
-        flag = f"--beside-{str(first['loc'][0]).replace('_', '-')}"
-        raise ConfigError(f"{flag}: {str(first['msg']).removeprefix('Value error, ')}.") from None
