@@ -167,9 +167,11 @@ def _rows(spec: Spec, picked: Picked | None) -> dict[str, Json] | None:
         return {"benchmark": spec.config.benchmark, "rows": picked.selected}
     if spec.plan_for is None:
         return None
-    other = spec.config.model_copy(
-        update={"benchmark": spec.plan_for, "data": None, "limit": None, "task": (), "where": {}}
+    # Of synthetic work the selection of rows can only be meant for this.
+    elsewhere: dict[str, Json] = (
+        {} if picked is None else {"data": None, "limit": None, "task": (), "where": {}}
     )
+    other = spec.config.model_copy(update={"benchmark": spec.plan_for, **elsewhere})
     return {"benchmark": spec.plan_for, "rows": pick(lay_out(other), 1, spec.seed).selected}
 
 

@@ -1,0 +1,136 @@
+"""`mmbu bench` as its user runs it: a sweep, a search, what is shown of them, mistakes in one line each."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.program import MINI, mmbu, simulator
+from tests.pages import read_page
+
+SMALL = ("--image", "64x48", "--reply-tokens", "20")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+def test_a_sweep_and_everything_that_is_shown_of_it(tmp_path: Path, store: Path) -> None:
+    flags = ("--servers", "4", "--latency", "0.05", "--tokens-per-second", "400", "--reply-tokens", "20")
+    place = ("--store", str(store))
+    with simulator(tmp_path / "log", *flags, "--blind") as server:
+        address = ("--model", "m", "--base-url", f"{server.url}/v1")
+        load = ("--concurrency", "1,4,16", "--requests-per-stage", "40", "--stream")
+        priced = ("--input-price", "1", "--output-price", "4")
+        planned = ("--plan-for", "mmbu-public", "--data", str(MINI))
+        done = mmbu("bench", *address, *SMALL, *load, *place, *priced, *planned)
+        assert done.returncode == 0, done.stderr
+        again = mmbu("bench", "run", *address, *SMALL, *load, *place, "--name", "again")
+        assert again.returncode == 0, again.stderr
+    assert done.stdout.startswith("Bench bench-m: m\n")
+    for name in ("1 at once", "4 at once", "16 at once"):
+        assert name in done.stdout
+    assert re.search(r"Settings --concurrency \d+", done.stdout)
+    assert re.search(r"Expected mmbu-public, \d+ rows: .* and (under )?\$", done.stdout)
+    assert "bench-m" in mmbu("bench", "list", *place).stdout
+    # Nothing is asked of anybody for these.
+    page, values, table = (tmp_path / f"b.{ending}" for ending in ("html", "json", "csv"))
+    for out in (page, values, table):
+        assert mmbu("bench", "show", "bench-m", *place, "--out", str(out)).returncode == 0
+    read_page(page.read_text())
+    found = json.loads(values.read_text())
+    assert [part["load"]["name"] for part in found["parts"]] == ["1 at once", "4 at once", "16 at once"]
+    assert len(list(csv.DictReader(table.open()))) == 120
+    full = mmbu("bench", "show", "bench-m", *place, "--all").stdout
+    assert "between tokens" in full
+    compared = mmbu("bench", "compare", "bench-m", "again", *place)
+    assert compared.returncode == 0, compared.stderr
+    assert "latency p50" in compared.stdout
+    assert "95 % interval" in compared.stdout
+
+
+def test_what_is_recommended_is_what_mmbu_run_takes(tmp_path: Path, store: Path) -> None:
+    place = ("--store", str(store))
+    with simulator(tmp_path / "log", "--latency", "0.02") as server:
+        flags = ("--model", "m", "--base-url", f"{server.url}/v1", "--data", str(MINI))
+        ends = ("--concurrency", "2,4", "--requests-per-stage", "40")
+        priced = ("--input-price", "1", "--output-price", "4")
+        done = mmbu("bench", "mmbu-public", *flags, *ends, *place, *priced, "--score")
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"Expected mmbu-public, \d+ rows: .* and (under )?\$", done.stdout)
+        assert "right" in done.stdout
+        command = re.search(r"^Run +mmbu (run .*)$", done.stdout, re.MULTILINE)
+        assert command is not None
+        judge = ("--judge-endpoint", "openai", "--judge-base-url", f"{server.url}/v1")
+        run = mmbu(*shlex.split(command[1]), *place, *judge)
+        assert run.returncode in (0, 3), run.stderr
+
+
+def test_a_search_finds_the_capacity_and_says_what_gave_way(tmp_path: Path, store: Path) -> None:
+    flags = ("--servers", "4", "--latency", "0.1", "--even", "--reply-tokens", "20", "--blind")
+    with simulator(tmp_path / "log", *flags) as server:
+        done = mmbu(
+            *("bench", "--model", "m", "--base-url", f"{server.url}/v1", *SMALL, "--store", str(store)),
+            *("--objective", "p95 <= 1s", "--objective", "errors <= 1%", "--arrivals", "constant"),
+            *("--probe-requests", "120", "--search-requests", "1500"),
+        )
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"Found +p95 latency <= 1 s, errors <= 1 %: holds up to ([\d.]+) req", done.stdout)
+    assert found is not None
+    # Four servers of a tenth of a second; a machine that is busy with other things may serve a little less.
+    assert 25 < float(found[1]) <= 42
+    assert "Knee" in done.stdout
+    assert "Limit    waiting at the endpoint" in done.stdout
+    assert re.search(r"Settings --concurrency \d+ --rpm \d+", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--concurrency", "2", "--rate", "3"), "two kinds of load"),
+        (("--concurrency", "two"), "write one number above 0"),
+        (("--concurrency", "1.5"), "users are whole numbers"),
+        (("--rate", "0"), "write one number above 0"),
+        (("--rate", "2", "--arrivals", "weird"), "gamma:SHAPE"),
+        (("--most-in-flight", "3"), "a cap for --rate"),
+        (("--requests-per-stage", "5", "--requests-in-all", "9"), "two different things"),
+        (("--warmup", "soon"), "write a number of requests"),
+        (("--image", "large"), "WIDTHxHEIGHT"),
+        (("--cache", "hot"), "none of plain, bust, same"),
+        (("--objective", "fast"), "write it like"),
+        (("--objective", "p95 <= 1s", "--rate", "3"), "a search finds its own loads"),
+        (("--search", "speed"), "none of rate, users"),
+        (("--good", "p95 <= 2s"), "one reply must keep"),
+        (("--score", "--image", "10x10"), "needs rows with a right answer"),
+        (("--beside-endpoint", "anthropic"), "--beside-base-url or --beside-model"),
+        (("--beside-base-url", "ftp://x"), "--beside-base-url: must be an http"),
+        (("--max-cost", "1", "--image", "10x10"), "needs prices"),
+    ],
+)
+def test_mistakes_are_one_line_and_nothing_is_called(store: Path, flags: tuple[str, ...], words: str) -> None:
+    done = mmbu("bench", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--store", str(store), *flags)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert words in lines[0]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_port_is_one_line(store: Path) -> None:
+    done = mmbu("bench", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--store", str(store), *SMALL)
+    assert done.returncode == 5
+    assert "http://127.0.0.1:9/v1 cannot be reached" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [("show", "b"), ("compare", "a", "b"), ("list",)])
+def test_a_store_without_benches(store: Path, command: tuple[str, ...]) -> None:
+    missing = mmbu("bench", *command, "--store", str(store))
+    assert missing.returncode == 7
+    assert "there is no store" in missing.stderr
