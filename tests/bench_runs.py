@@ -24,17 +24,7 @@ def spec(url: str, store: Path, *, endpoint: str = "openai", **changes: Any) -> 
         "connect_timeout": 2.0,
     }
     settings["base_url"] = url + ("/v1" if endpoint == "openai" else "")
-    own = {
-        "stream",
-        "max_cost",
-        "input_price",
-        "output_price",
-        "data",
-        "benchmark",
-        "base_url",
-        "limit",
-        "params",
-    }
+    own = RunConfig.model_fields.keys() - {"name", "seed"}
     settings |= {name: changes.pop(name) for name in own & changes.keys()}
     values: dict[str, Any] = {
         "synthetic": SMALL,
