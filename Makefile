@@ -21,7 +21,7 @@ arrows:
 	$(BIN)lint-imports
 
 test:
-	$(PYTHON) -m pytest -n auto
+	$(PYTHON) -m pytest -n auto --dist worksteal
 
 bench:
 	$(PYTHON) -m benchmarks
