@@ -22,7 +22,6 @@ from mmbu_async.bench.gaps import Gaps
 from mmbu_async.bench.measured import EARLY_ENDS, End, Measured
 from mmbu_async.bench.money import Money
 from mmbu_async.bench.plan import Closed, Open, StagePlan
-from mmbu_async.bench.quiet import collect_young
 from mmbu_async.bench.record import Phase, Record, Sent
 from mmbu_async.bench.saturation import oversaturated
 from mmbu_async.bench.sender import Sender
@@ -282,8 +281,7 @@ class Stage:
             task.cancel()
 
     def _look(self) -> None:
-        """Each tick; once a second or so: is enough known, or nothing more to be learnt?"""
-        collect_young()
+        """Once a second or so: is enough known, or nothing more to be learnt?"""
         watcher, plan = self._watcher, self.plan
         if self.ended is not None or watcher is None or len(watcher.ticks) % LOOK_EVERY:
             return

@@ -134,17 +134,19 @@ class OpenAIStream:
                 # With `n` in the params there are several; as without streaming, the first is the reply.
                 continue
             delta = choice.get("delta") or {}
-            text = text_of(delta.get("content"))
-            self.started = self.started or bool(text)
-            reasoning = text_of(delta.get("reasoning_content") or delta.get("reasoning"))
-            refusal = text_of(delta.get("refusal"))
-            if text or refusal:
+            said = text_of(delta.get("content"))
+            refused = text_of(refusal) if (refusal := delta.get("refusal")) else ""
+            thought = delta.get("reasoning_content") or delta.get("reasoning")
+            reasoning = text_of(thought) if thought else ""
+            if said or refused:
                 self.spoken += 1
+                self.started = self.started or bool(said)
+                self._text.append(said)
+                self._refusal.append(refused)
             elif reasoning:
                 self.thought += 1
-            self._text.append(text)
-            self._reasoning.append(reasoning)
-            self._refusal.append(refusal)
+            if reasoning:
+                self._reasoning.append(reasoning)
             self._finish = str(choice.get("finish_reason") or self._finish)
 
     def result(self, headers: Headers, status: int) -> Completion | Failure:

@@ -33,6 +33,16 @@ class EventSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The events that this piece completes."""
+        if (
+            self._begun
+            and not (self._rest or self._data)
+            and chunk.startswith(b"data: ")
+            and chunk.find(b"\n") == len(chunk) - 2
+            and chunk.endswith(b"\n\n")
+            and b"\r" not in chunk
+        ):
+            # One whole event, as a piece mostly is.
+            return [chunk[6:-2]]
         rest = self._rest + chunk
         if not self._begun:
             if len(rest) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(rest):
