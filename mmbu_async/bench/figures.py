@@ -1,8 +1,7 @@
 """The figures of a stage, computed from its records alone.
 
 Times are of replies (phase OK) that count; what went wrong is counted by phase beside them and never enters a
-time. Rates are of replies that ended between warm-up and the last start, those of requests that began in the
-warm-up included: at a steady load as many lap over one end as over the other.
+time.
 """
 
 from __future__ import annotations
@@ -13,52 +12,10 @@ from dataclasses import dataclass
 
 from mmbu_async.bench.measured import EARLY_ENDS, End, Measured
 from mmbu_async.bench.plan import Closed, Load
+from mmbu_async.bench.rates import ANY, Limits, Rates, Window, rates_of, window_of
 from mmbu_async.bench.record import Phase, Record
-from mmbu_async.bench.spread import Spread, rate, spread, spread_of
+from mmbu_async.bench.spread import Spread, spread, spread_of
 from mmbu_async.stats import Estimate, wilson
-
-LATE_SHARE = 0.5
-"""Where fewer of the replies than that ended before the last start, the stage was too short for rates."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a single reply must keep to count for the goodput; None: anything."""
-
-    latency_s: float | None = None
-    first_token_s: float | None = None
-    token_time_s: float | None = None
-
-    def kept(self, record: Record) -> bool:
-        pairs = (
-            (record.latency_s, self.latency_s),
-            (record.first_token_s, self.first_token_s),
-            (record.token_time_s, self.token_time_s),
-        )
-        return record.ok and all(limit is None or (at is not None and at <= limit) for at, limit in pairs)
-
-
-ANY = Limits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """A second."""
-
-    started: Estimate
-    """Requests that started, good or bad."""
-    requests: Estimate
-    """Replies."""
-    good: Estimate
-    """Of those the ones that keep the limits: the goodput."""
-    images: Estimate
-    pixels: Estimate
-    input_tokens: Estimate
-    output_tokens: Estimate
-    """Reasoning included."""
-    reasoning_tokens: Estimate
-    bytes_up: Estimate
-    bytes_down: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +55,7 @@ class Figures:
     window_s: float
     """Length of the time over which rates are counted."""
     short: bool
-    """Most replies came after the last start: too short for rates."""
+    """Too short for rates: it ended when the first replies had hardly come."""
     sent: int
     warmup: int
     """Of those, requests that do not count."""
@@ -136,7 +93,7 @@ def figures(blocks: Sequence[Measured], limits: Limits = ANY) -> Figures:
     records = [record for block in blocks for record in block.records]
     counted = [record for block in blocks for record in block.records if block.counts(record)]
     replies = [record for record in counted if record.ok]
-    windows = [_window(block) for block in blocks]
+    windows = [window_of(block) for block in blocks]
     bad = len(counted) - len(replies)
     scored = [record for record in replies if record.correct is not None]
     return Figures(
@@ -150,7 +107,7 @@ def figures(blocks: Sequence[Measured], limits: Limits = ANY) -> Figures:
         counted=len(counted),
         phases=dict(sorted(Counter(record.phase for record in counted).items(), key=_place)),
         errors=_share(bad, len(counted)),
-        rates=_rates(blocks, windows, limits),
+        rates=rates_of(blocks, windows, limits),
         times=_times(replies, blocks),
         on_the_wire=_on_the_wire(blocks, windows),
         estimated=sum(record.estimated for record in replies),
@@ -162,66 +119,6 @@ def figures(blocks: Sequence[Measured], limits: Limits = ANY) -> Figures:
         scored=len(scored),
         right=_share(sum(record.correct is True for record in scored), len(scored)),
         cut_by_limit=sum(record.finish == "length" for record in replies),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Between which replies are counted for rates, after the block's begin."""
-
-    begin: float
-    end: float
-    short: bool
-
-    @property
-    def length(self) -> float:
-        return max(0.0, self.end - self.begin)
-
-
-def _window(block: Measured) -> Window:
-    begin, end = block.begin_s, block.end_s
-    replies = [record for record in block.records if record.ok and block.counts(record)]
-    if warm := block.plan.warmup.requests:
-        starts = [record.intended_s for record in block.records if record.number >= warm]
-        begin = max(begin, min(starts, default=begin))
-    inside = sum(begin < record.ended_s <= end for record in replies)
-    if inside >= LATE_SHARE * len(replies) and end > begin:
-        return Window(begin=begin, end=end, short=False)
-    return Window(begin=begin, end=max((one.ended_s for one in replies), default=end), short=True)
-
-
-def _rates(blocks: Sequence[Measured], windows: Sequence[Window], limits: Limits) -> Rates:
-    """Over the windows of all blocks, laid end to end."""
-    length = sum(window.length for window in windows)
-    starts: list[float] = []
-    ends: list[float] = []
-    replies: list[Record] = []
-    before = 0.0
-    for block, window in zip(blocks, windows, strict=True):
-        shift = before - window.begin
-        for record in block.records:
-            if record.phase is not Phase.UNSENT and window.begin < record.started_s <= window.end:
-                starts.append(record.started_s + shift)
-            # The first start that counts is often the moment of an end: of the two moments one counts.
-            if record.ok and window.begin < record.ended_s <= window.end:
-                ends.append(record.ended_s + shift)
-                replies.append(record)
-        before += window.length
-
-    def of(weigh: Callable[[Record], float]) -> Estimate:
-        return rate(ends, [weigh(record) for record in replies], length)
-
-    return Rates(
-        started=rate(starts, [1.0] * len(starts), length),
-        requests=of(lambda record: 1.0),
-        good=of(lambda record: float(limits.kept(record))),
-        images=of(lambda record: record.images),
-        pixels=of(lambda record: record.pixels),
-        input_tokens=of(lambda record: record.input_tokens),
-        output_tokens=of(lambda record: record.output_tokens),
-        reasoning_tokens=of(lambda record: record.reasoning_tokens),
-        bytes_up=of(lambda record: record.bytes_up),
-        bytes_down=of(lambda record: record.bytes_down),
     )
 
 

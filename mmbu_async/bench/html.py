@@ -13,7 +13,17 @@ from mmbu_async.bench.plan import Closed, Open
 from mmbu_async.bench.record import Record
 from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import SHARES
-from mmbu_async.bench.text import OVERVIEW, Columns, facts, rates, remarks, spreads, title, warnings
+from mmbu_async.bench.text import (
+    OVERVIEW,
+    Columns,
+    facts,
+    rates,
+    remarks,
+    shown,
+    spreads,
+    title,
+    warnings,
+)
 from mmbu_async.report.html.markup import (
     details,
     download,
@@ -28,7 +38,6 @@ from mmbu_async.report.html.markup import (
 )
 from mmbu_async.report.html.markup import facts as listed_facts
 from mmbu_async.report.html.page import page
-from mmbu_async.report.words import NONE
 from mmbu_async.stats import Estimate
 
 MEANING = (
@@ -110,10 +119,9 @@ def _spots(parts: Sequence[Part]) -> Iterator[Spot]:
 
 
 def _overview(parts: Sequence[Part], columns: Columns) -> str:
-    filled = [(name, [fill(part) for part in parts]) for name, fill in columns.cells]
-    shown = [(name, cells) for name, cells in filled if any(cell not in ("", NONE) for cell in cells)]
-    rows = [(title(part), *(cells[place] for _, cells in shown)) for place, part in enumerate(parts)]
-    return table(columns.title, ("load", *(name for name, _ in shown)), rows)
+    told = list(shown(parts, columns))
+    rows = [(title(part), *(cells[place] for _, cells in told)) for place, part in enumerate(parts)]
+    return table(columns.title, ("load", *(name for name, _ in told)), rows)
 
 
 def _timelines(parts: Sequence[Part]) -> Iterator[str]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mmbu_async.bench.figures import Figures, Limits
+from mmbu_async.bench.figures import Figures
+from mmbu_async.bench.rates import Limits
 from mmbu_async.bench.spread import SHARES, Spread
 from mmbu_async.errors import ConfigError
 from mmbu_async.stats import Estimate

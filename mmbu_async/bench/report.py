@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmbu_async.bench.figures import Figures, Limits, figures
+from mmbu_async.bench.figures import Figures, figures
 from mmbu_async.bench.measured import Measured
 from mmbu_async.bench.plan import Load
+from mmbu_async.bench.rates import Limits
 from mmbu_async.bench.storing import PREFLIGHT, Kept, stored
 from mmbu_async.bench.verdict import Verdict, judge
 from mmbu_async.store.benches import Benches, BenchRecord

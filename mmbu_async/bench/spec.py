@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
-from mmbu_async.bench.figures import ANY, Limits
 from mmbu_async.bench.plan import Closed, Ends, Load, StagePlan, Warmup
 from mmbu_async.bench.pool import Caching
+from mmbu_async.bench.rates import ANY, Limits
 from mmbu_async.bench.search import SearchPlan
 from mmbu_async.bench.synthetic import Synthetic
 from mmbu_async.config import CallSettings, RunConfig

@@ -148,8 +148,8 @@ OVERVIEW = (
         cells=(
             ("replies", lambda part: f"{part.figures.phases.get(Phase.OK, 0):,}"),
             ("req/s", lambda part: words.many(part.figures.rates.requests.value)),
-            ("good/s", lambda part: _good(part.figures)),
-            ("images/s", lambda part: _not_same(part.figures)),
+            ("good/s", lambda part: words.many(part.figures.rates.good.value)),
+            ("images/s", lambda part: words.many(part.figures.rates.images.value)),
             ("Mpixel/s", lambda part: _millions(part.figures.rates.pixels.value)),
             ("tok in/s", lambda part: words.many(part.figures.rates.input_tokens.value)),
             ("tok out/s", lambda part: words.many(part.figures.rates.output_tokens.value)),
@@ -183,26 +183,41 @@ OVERVIEW = (
             ("CPU", lambda part: NONE if (cpu := part.verdict.itself.cpu) is None else percent(cpu)),
             ("lag p50", lambda part: words.seconds(part.verdict.itself.lag_p50_s)),
             ("lag p99", lambda part: words.seconds(part.verdict.itself.lag_p99_s)),
-            ("start delay p99", lambda part: words.seconds(part.verdict.itself.delay_p99_s)),
+            ("delay p99", lambda part: words.seconds(part.verdict.itself.delay_p99_s)),
             ("on the wire", lambda part: words.three(part.figures.on_the_wire)),
         ),
     ),
 )
 
 
+SAME = frozenset({"good/s", "images/s"})
+"""Columns that are left out where they say what the one of all replies says."""
+
+
+def shown(parts: Sequence[Part], columns: Columns) -> Iterator[tuple[str, list[str]]]:
+    """The columns that tell anything, each with a cell for every part."""
+    filled = {name: [fill(part) for part in parts] for name, fill in columns.cells}
+    for name, cells in filled.items():
+        told = any(cell not in ("", NONE) for cell in cells)
+        if told and not (name in SAME and cells == filled["req/s"]):
+            yield name, cells
+
+
 def overview(parts: Sequence[Part], columns: Columns) -> Table:
-    """A line for each part; columns that all parts leave empty are left out."""
+    """A line for each part. Where it is narrow names are folded, and no figure is cut."""
     several = len({part.target for part in parts}) > 1
-    filled = [(name, [fill(part) for part in parts]) for name, fill in columns.cells]
-    shown = [(name, cells) for name, cells in filled if any(cell not in ("", NONE) for cell in cells)]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(columns.title, overflow="fold", no_wrap=not several)
-    for name, _ in shown:
-        table.add_column(name, justify="left" if name == "errors" else "right", no_wrap=name != "errors")
+    table.add_column(columns.title, overflow="fold")
+    told = list(shown(parts, columns))
+    for name, cells in told:
+        if name == "errors":
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True, min_width=max(map(len, (name, *cells))))
     for place, part in enumerate(parts):
         name = part.load.name + words.ended(part.figures)
         head = f"{part.target}, {name}" if several else name
-        table.add_row(Text(line(head)), *(Text(line(cells[place])) for _, cells in shown))
+        table.add_row(Text(line(head)), *(Text(line(cells[place])) for _, cells in told))
     return table
 
 
@@ -274,15 +289,3 @@ def remarks(parts: Sequence[Part]) -> Iterator[str]:
 
 def _millions(value: float | None) -> str:
     return NONE if not value else words.three(value / 1e6)
-
-
-def _not_same(found: Figures) -> str:
-    """Images a second, where they are not one a reply."""
-    same = found.rates.images.value == found.rates.requests.value
-    return NONE if same else words.many(found.rates.images.value)
-
-
-def _good(found: Figures) -> str:
-    """The goodput, where it is not all replies."""
-    same = found.rates.good.value == found.rates.requests.value
-    return NONE if same else words.many(found.rates.good.value)

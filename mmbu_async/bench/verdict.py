@@ -129,7 +129,7 @@ def _remarks(found: Figures) -> list[str]:
             "say how long it lasted, not what the endpoint can do"
         )
     if found.short:
-        said.append("too short for rates: most replies came after the last request had started")
+        said.append("too short for rates: the last request started when the first replies had hardly come")
     if replies and found.in_one_piece > NOTED_SHARE * replies:
         said.append(
             f"{found.in_one_piece:,} of {replies:,} streams came in one piece, buffered on the way or by a "

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmbu_async.bench.figures import ANY, Figures, Limits, figures
+from mmbu_async.bench.figures import Figures, figures
 from mmbu_async.bench.gaps import Gaps
 from mmbu_async.bench.histogram import ERROR, Histogram
 from mmbu_async.bench.measured import End, Measured
 from mmbu_async.bench.money import Money
 from mmbu_async.bench.plan import Closed, Ends, Open, StagePlan, Warmup
+from mmbu_async.bench.rates import ANY, Limits
 from mmbu_async.bench.record import Phase, Record
 from mmbu_async.bench.sender import Sender
 from mmbu_async.bench.spread import rate, spread, spread_of
@@ -226,6 +227,32 @@ def test_goodput_counts_replies_that_keep_every_limit() -> None:
     found = figures_of(measured(records), Limits(latency_s=2.0, first_token_s=1.0))
     assert value(found.rates.good) == pytest.approx(0.75 * value(found.rates.requests), rel=0.02)
     assert value(figures_of(measured(records), Limits(first_token_s=0.1)).rates.good) == 0.0
+
+
+@pytest.mark.parametrize("users", [2, 8, 16])
+@pytest.mark.parametrize("waves", [4, 5, 10])
+@pytest.mark.parametrize("warm", [0, 1, 2])
+def test_users_that_march_in_step_are_counted_at_their_rate(users: int, waves: int, warm: int) -> None:
+    """Whole waves of replies fall on the very moments between which they are counted."""
+    noise = Random(users * waves)
+    records = [
+        record(
+            users * wave + user,
+            intended_s=wave * 0.4 + user * 1e-5,
+            total_s=0.4 + noise.uniform(-2e-6, 2e-6),
+        )
+        for wave in range(waves)
+        for user in range(users)
+    ]
+    plan = StagePlan(
+        load=Closed(concurrency=users),
+        ends=Ends(requests=len(records)),
+        warmup=Warmup(requests=users * warm),
+    )
+    found = figures_of(measured(records, plan=plan))
+    assert found.short == (waves - warm < 3)
+    if not found.short:
+        assert value(found.rates.requests) == pytest.approx(users / 0.4, rel=0.01)
 
 
 def test_a_stage_whose_replies_all_come_after_its_last_start_says_so() -> None:

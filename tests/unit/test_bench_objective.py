@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mmbu_async.bench.figures import Limits
 from mmbu_async.bench.objective import Objective, limits_of, parse, parse_all, parse_limits
+from mmbu_async.bench.rates import Limits
 from mmbu_async.errors import ConfigError
 
 
