@@ -98,6 +98,9 @@ async def run(spec: Spec, *, tell: Tell = silent) -> Ended:
                 elif not stop:
                     result = asdict(await measuring.search(lanes[0], spec.search, spec.drain_s))
             ended = _word(stop.reason)
+        except MmbuError as error:
+            ended = _word(error)
+            raise
         finally:
             benches.end(made.id, ended, now=time.time(), result=result)
         return Ended(name=made.name, stopped=_reason(stop, made.name))
