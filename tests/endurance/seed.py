@@ -166,8 +166,17 @@ class Seed:
             if found != wanted:
                 first = next((pair for pair in zip(found, wanted, strict=False) if pair[0] != pair[1]), None)
                 self._broken(f"{what} differ from those of the undisturbed run: {first}")
+        self._check(stage)
         if self._plan.exports:
             self._export(stage, expected[1])
+
+    def _check(self, stage: Stage) -> None:
+        """The program's own look through the store, beside ours."""
+        program = stage.start("store-check", ("store", "check", "--store", str(stage.store)))
+        program.wait(END_S)
+        program.end()
+        if program.code != 0:
+            self._broken(f"mmbu store check: exit code {program.code}: {program.out}{program.err}")
 
     def _export(self, stage: Stage, expected: invariants.Scores) -> None:
         files = [self._folder / f"rows.{ending}" for ending in ("jsonl", "csv", "parquet")]
