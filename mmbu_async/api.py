@@ -151,7 +151,7 @@ async def evaluate(
     with Store.open(config.store, synchronous=config.synchronous) as store:
         run = find_or_make_run(store, bench, new_run=new_run)
         select_rows(store, run, bench)
-        return await _work(store, run, bench, Work(kind="run"), watch, check)
+        return await _work(store, run, run.config, bench, Work(kind="run"), watch, check)
 
 
 async def resume(
@@ -165,11 +165,12 @@ async def resume(
     """Go on with a run. `changes` may name any setting that does not change answers; see RunConfig."""
     with open_existing(store) as opened:
         found = opened.run(run)
+        kept = found.config
         config = with_absolute_paths(_changed(config_of(found, store), changes))
         bench = lay_out(config)
         found = find_or_make_run(opened, bench, new_run=False)
         select_rows(opened, found, bench)
-        return await _work(opened, found, bench, Work(kind="resume"), watch, check)
+        return await _work(opened, found, kept, bench, Work(kind="resume"), watch, check)
 
 
 async def rejudge(
@@ -213,6 +214,7 @@ async def rejudge(
             random=Random(),
             read_image=_no_image,
             limits=find_limits(config.endpoint, config.host, config.image_limits),
+            kept=found.config,
         )
         return await _finish(worker, check)
 
@@ -656,8 +658,15 @@ def rejudge_sync(
 
 
 async def _work(
-    store: Store, run: RunRecord, bench: Bench, work: Work, watch: Watch, check: bool
+    store: Store,
+    run: RunRecord,
+    kept: Mapping[str, Json],
+    bench: Bench,
+    work: Work,
+    watch: Watch,
+    check: bool,
 ) -> RunResult:
+    """`kept`: the run's settings in the store when those of the bench were made."""
     worker = Worker(
         store=store,
         run=run,
@@ -668,6 +677,7 @@ async def _work(
         random=Random(),
         read_image=bench.source.read_image,
         limits=bench.limits,
+        kept=kept,
     )
     return await _finish(worker, check)
 

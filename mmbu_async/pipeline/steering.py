@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mmbu_async.config import CallSettings, RunConfig, build_config
+from mmbu_async.model import Json
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.run import Side, Stages
 from mmbu_async.store import Control, Heeded, Limits
@@ -67,6 +68,33 @@ def with_limits(config: RunConfig, limits: Limits) -> RunConfig:
         for table in _tables(settings, config, side):
             table.update(values)
     return build_config(settings, "the command line")
+
+
+def changed_limits(before: Mapping[str, Json], now: Mapping[str, Json], config: RunConfig) -> Limits:
+    """The limits in a run's stored settings that differ from what they were; sides as in `config`."""
+    sides = {MODEL: (before, now), JUDGE: (_json_table(before, JUDGE), _json_table(now, JUDGE))}
+    earlier, later = _panel_tables(before), _panel_tables(now)
+    sides |= {
+        judge.label: (earlier[judge.label], later[judge.label])
+        for judge in config.panel
+        if judge.label in earlier and judge.label in later
+    }
+    return {
+        side: {name: new.get(name) for name in LIMITS if new.get(name) != old.get(name)}
+        for side, (old, new) in sides.items()
+    }
+
+
+def _json_table(settings: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    found = settings.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _panel_tables(settings: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
+    """The panel's tables by their judges' labels."""
+    panel = settings.get("panel")
+    tables = [table for table in panel if isinstance(table, dict)] if isinstance(panel, list) else []
+    return {str(table.get("name") or table.get("model")): table for table in tables}
 
 
 def said(label: str, settings: CallSettings) -> str:

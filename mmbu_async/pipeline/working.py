@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from mmbu_async.config import RunConfig
@@ -21,7 +21,7 @@ from mmbu_async.errors import (
 )
 from mmbu_async.images import ImageLimits
 from mmbu_async.makers import same_makers, warning
-from mmbu_async.model import ImageRef
+from mmbu_async.model import ImageRef, Json
 from mmbu_async.pipeline.judges import Judges, find_judges
 from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
@@ -29,7 +29,7 @@ from mmbu_async.pipeline.opening import Rules, leased, needs_judge, stored_confi
 from mmbu_async.pipeline.run import Session, Watch, run_session
 from mmbu_async.pipeline.scoring import score_run
 from mmbu_async.pipeline.signals import draining_signals
-from mmbu_async.pipeline.steering import Steering
+from mmbu_async.pipeline.steering import Steering, changed_limits, with_limits
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import LeaseBeat, LeaseOwner, RunRecord, Store, Writer
 from mmbu_async.store.lease import BEAT_S
@@ -71,6 +71,8 @@ class Worker:
     random: Random
     read_image: Callable[[ImageRef], bytes]
     limits: ImageLimits
+    kept: Mapping[str, Json]
+    """The run's settings as they were in the store when `config` was made of them."""
     owner: LeaseOwner = field(default_factory=LeaseOwner.current)
 
     async def work_on(self) -> MmbuError | None:
@@ -87,25 +89,42 @@ class Worker:
         self._warn(judged)
         judges = find_judges(self.store, self.config, self.rules.judge_prompt_sha256)
         with leased(self.store, self.run, self.owner):
-            if not self.work.judge_anew:
-                self.store.set_run_config(self.run.id, stored_config(self.config))
-            # What has been asked since the lease was taken is not done yet.
-            seen = self.store.control(self.run.id).seen
-            steering = Steering(run_id=self.run.id, config=self.config, seen=seen)
-            reason = await self._session(judges, judged, steering)
-            published = self.work.judge_anew and reason is None
-            own = self.run.judge.id if self.run.judge is not None else None
-            score_run(
-                self.store,
-                self.run,
-                self.rules.benchmark,
-                self.rules.fill,
-                judge_id=judges.deciding if published else own,
-                only_stale=True,
-                package_version=VERSION,
-                # With the limits that were asked for meanwhile.
-                publish=stored_config(steering.config) if published else None,
-            )
+            return await replace(self, config=self._settled())._work_on(judges, judged)
+
+    def _settled(self) -> RunConfig:
+        """The session's settings, kept with the run unless it is only judged anew.
+
+        `mmbu limit` may have changed limits after they were read and before the lease was taken, while rows
+        were validated, say. Those win: whoever asked was told that they hold.
+        """
+        config = self.config
+
+        def settle(now: Mapping[str, Json]) -> Mapping[str, Json]:
+            nonlocal config
+            config = with_limits(config, changed_limits(self.kept, now, config))
+            return now if self.work.judge_anew else stored_config(config)
+
+        self.store.settle_run_config(self.run.id, settle)
+        return config
+
+    async def _work_on(self, judges: Judges, judged: bool) -> MmbuError | None:
+        # What has been asked since the lease was taken is not done yet.
+        seen = self.store.control(self.run.id).seen
+        steering = Steering(run_id=self.run.id, config=self.config, seen=seen)
+        reason = await self._session(judges, judged, steering)
+        published = self.work.judge_anew and reason is None
+        own = self.run.judge.id if self.run.judge is not None else None
+        score_run(
+            self.store,
+            self.run,
+            self.rules.benchmark,
+            self.rules.fill,
+            judge_id=judges.deciding if published else own,
+            only_stale=True,
+            package_version=VERSION,
+            # With the limits that were asked for meanwhile.
+            publish=stored_config(steering.config) if published else None,
+        )
         return reason
 
     def _warn(self, judged: bool) -> None:

@@ -74,3 +74,13 @@ def ask(
             settings = codec.dump(dict(settle(codec.load(config))))
             connection.execute(query("set_run_config"), {"run": run_id, "config": settings})
         return before.asked + 1
+
+
+def settle(
+    connection: sqlite3.Connection, run_id: int, settings: Callable[[Mapping[str, Json]], Mapping[str, Json]]
+) -> None:
+    """Make a run's settings of those that it has now, in one transaction: see `ask`."""
+    with transaction(connection):
+        (config,) = connection.execute(query("run_config"), {"run": run_id}).fetchone()
+        made = codec.dump(dict(settings(codec.load(config))))
+        connection.execute(query("set_run_config"), {"run": run_id, "config": made})

@@ -198,11 +198,13 @@ class Store:
         with self._named():
             self._connection.execute(query("set_run_judge"), {"run": run_id, "judge": judge_id})
 
-    def set_run_config(self, run_id: int, config: Mapping[str, Json]) -> None:
-        """What the next resume starts from. What earlier sessions ran with stays with them."""
+    def settle_run_config(
+        self, run_id: int, settings: Callable[[Mapping[str, Json]], Mapping[str, Json]]
+    ) -> None:
+        """What the next resume starts from, made of what is kept now: others may have changed that since it
+        was read. What earlier sessions ran with stays with them."""
         with self._named():
-            values = {"run": run_id, "config": codec.dump(dict(config))}
-            self._connection.execute(query("set_run_config"), values)
+            control.settle(self._connection, run_id, settings)
 
     # ------------------------------------------------------------ what estimates learn from
 

@@ -155,3 +155,36 @@ async def test_a_rejudge_publishes_the_limits_that_it_was_told(data: Path, store
     (standing,) = api.status("r", store=store)
     kept = RunConfig.model_validate(dict(standing.run.config))
     assert (kept.judge.model, kept.judge.concurrency, kept.judge.rpm, kept.rpm) == ("judge-z", 7, 80.0, 90.0)
+
+
+@pytest.mark.parametrize("kind", ["resume", "rejudge"])
+async def test_limits_that_were_set_while_a_session_started_hold(
+    data: Path, store: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = [{"model": "two", "name": "second"}]
+    started = getattr(api, "lay_out" if kind == "resume" else "rules_of")
+
+    def meanwhile(settings: RunConfig) -> Any:
+        """Settings were read, and no lease is taken yet."""
+        limits: dict[str, dict[str, Any]] = {"": {"rpm": 7000.0}, "judge": {"concurrency": 3}}
+        assert api.limit("r", store=store, limits=limits | {"second": {"tpm": None}}).process is None
+        return started(settings)
+
+    async with simulated() as simulator:
+        judges = [
+            {**judge, "base_url": simulator.url + "/v1", "tpm": 9e6, "endpoint": "openai"} for judge in panel
+        ]
+        settings = config(simulator, store, data, panel=judges, limit=3)
+        await complete(await api.evaluate(settings), store, 3)
+        monkeypatch.setattr(api, "lay_out" if kind == "resume" else "rules_of", meanwhile)
+        if kind == "resume":
+            await complete(await api.resume("r", store=store, changes={"limit": 5, "rpm": 100.0}), store, 5)
+        else:
+            other = {"name": "third", "model": "three"}
+            await complete(await api.rejudge("r", store=store, changes={"judge": other}), store, 3)
+    ((kept,),) = stored(
+        store,
+        "SELECT json_array(config ->> '$.rpm', config ->> '$.judge.concurrency', "
+        "config ->> '$.panel[0].tpm') FROM run",
+    )
+    assert kept == "[7000.0,3,null]"

@@ -33,7 +33,7 @@ def store(kit: StoreKit) -> Path:
             "params": {"top_p": None},
         }
     )
-    opened.set_run_config(run.id, stored_config(config))
+    opened.settle_run_config(run.id, lambda _: stored_config(config))
     return kit.path
 
 

@@ -49,6 +49,11 @@ def machine(tmp_path: Path) -> Iterator[Callable[[str], StoreKit]]:
         yield lambda name: StoreKit(tmp_path / f"{name}.sqlite", stack)
 
 
+def keep_settings(path: Path, config: dict[str, Any]) -> None:
+    with Store.open(path) as store:
+        store.settle_run_config(1, lambda _: config)
+
+
 def dump(path: Path) -> list[str]:
     """Everything in the store, as SQL."""
     with closing(sqlite3.connect(path)) as connection:
@@ -445,8 +450,7 @@ def test_a_run_about_the_rows_of_both_says_so(
     one, two = machine("one"), machine("two")
     for kit, config in ((one, here), (two, there)):
         work(kit, [1], at=10.0 if kit is one else 20.0)
-        with Store.open(kit.path) as store:
-            store.set_run_config(1, config)
+        keep_settings(kit.path, config)
     if both is None:
         with pytest.raises(RunChangedError, match=r"(task|where): .* here, .* there"):
             merge(one.path, two.path, now=NOW)

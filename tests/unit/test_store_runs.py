@@ -106,7 +106,7 @@ def test_a_selection_stays_in_its_dataset(kit: StoreKit) -> None:
 def test_what_the_next_resume_starts_from_can_change(kit: StoreKit) -> None:
     store = kit.open()
     run, _ = kit.begin(store, limit=5)
-    store.set_run_config(run.id, {"limit": 9})
+    store.settle_run_config(run.id, lambda _: {"limit": 9})
     assert store.run("night").config == {"limit": 9}
     assert store.run("night").identity == run.identity
     assert store.sessions(run.id)[0].config == {"rpm": 10}
