@@ -15,6 +15,9 @@
     ├── RunChangedError           resume with settings that would mix two experiments           exit 2
     ├── EndpointError             the endpoint refuses every row: key, model name, quota        exit 4
     ├── EndpointDownError         many rows in a row failed alike: the breaker opened           exit 5
+    ├── ServiceError              the service cannot do that now                                exit 2
+    │   ├── RunStateError         the state of a run forbids it
+    │   └── ServiceStoppingError  it stops, and takes nothing new
     ├── BudgetReachedError        the money cap is reached; drained, resumable                  exit 6
     └── InterruptedRunError       Ctrl-C or SIGTERM; drained, resumable                         exit 130
 
@@ -118,6 +121,20 @@ class EndpointDownError(MmbuError):
     """Many rows in a row failed alike; the breaker opened."""
 
     exit_code = 5
+
+
+class ServiceError(MmbuError):
+    """The service cannot do what it was asked for."""
+
+    exit_code = 2
+
+
+class RunStateError(ServiceError):
+    """The state of a run forbids it: it has ended, it is at work already."""
+
+
+class ServiceStoppingError(ServiceError):
+    """The service stops, or has not found its jobs yet, and takes nothing new."""
 
 
 class BudgetReachedError(MmbuError):
