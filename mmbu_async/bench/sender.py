@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mmbu_async.bench.ask import Ask
 from mmbu_async.bench.record import Phase, Record, Sent
@@ -27,7 +27,7 @@ class Target:
 
     label: str
     settings: CallSettings
-    key: str
+    key: str = field(repr=False)
     wire: WireFormat
     price: Price | None
 

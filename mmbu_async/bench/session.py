@@ -67,7 +67,7 @@ async def run(spec: Spec, *, tell: Tell = silent) -> Ended:
     with Benches.open(spec.config.store, synchronous=spec.config.synchronous) as benches:
         made = benches.create(
             spec.name or f"bench-{spec.config.model}",
-            config=spec.stored() | {"planned": rows},
+            config=spec.stored() | {"planned": rows, "distinct": min(pool.distinct for pool in pools)},
             host=platform.node(),
             package_version=VERSION,
             now=time.time(),

@@ -17,10 +17,13 @@ from mmbu_async.model import Json
 DEFAULT_LOADS = tuple(Closed(concurrency=users) for users in (1, 4, 16, 64))
 NO_ENDS = Ends()
 DEFAULT_ENDS = Ends(requests=200, seconds=120.0)
+DEFAULT_OF_USER = 6
+"""Requests of each user by default where those are more: waves of them, of which the first is warm-up."""
 LONGEST_S = 600.0
 """Of a stage that is to end by the interval of its median alone."""
 WARMUP_SHARE = 0.1
-"""Of a stage's requests or time, where nothing else is said; but at most MOST_WARMUP."""
+"""Of a stage's requests or time, where nothing else is said; but at most MOST_WARMUP, and of a closed loop
+one request of each user at least."""
 MOST_WARMUP = Warmup(requests=200, seconds=30.0)
 BLOCKS = 4
 """Into which a stage is cut where two endpoints take turns: one, other, other, one."""
@@ -97,23 +100,25 @@ class Spec:
 
     def plans(self) -> list[StagePlan]:
         """One for each load, for either endpoint. Where two take turns it is that of a block."""
+        return [self._plan(load) for load in self.loads]
+
+    def _plan(self, load: Load) -> StagePlan:
         ends = self._ends()
+        if self.ends == NO_ENDS and self.requests_in_all is None:
+            ends = replace(ends, requests=max(ends.requests or 0, DEFAULT_OF_USER * _users(load)))
         parts = 1 if self.beside is None else max(2, self.blocks) // 2
         cut = replace(
             ends,
             requests=None if ends.requests is None else max(1, ends.requests // parts),
             seconds=None if ends.seconds is None else ends.seconds / parts,
         )
-        return [
-            StagePlan(
-                load=load,
-                ends=cut,
-                warmup=self.warmup if self.warmup is not None else _share_of(cut),
-                ramp_s=self.ramp_s,
-                drain_s=self.drain_s,
-            )
-            for load in self.loads
-        ]
+        return StagePlan(
+            load=load,
+            ends=cut,
+            warmup=self.warmup if self.warmup is not None else _share_of(cut, load),
+            ramp_s=self.ramp_s,
+            drain_s=self.drain_s,
+        )
 
     def stored(self) -> dict[str, Json]:
         """All of it as JSON; keys are not in it."""
@@ -158,8 +163,15 @@ class Spec:
         return ends
 
 
-def _share_of(ends: Ends) -> Warmup:
-    """A tenth of the count, or of the time where there is none."""
-    if ends.requests is not None:
-        return Warmup(requests=min(MOST_WARMUP.requests, int(ends.requests * WARMUP_SHARE)))
-    return Warmup(seconds=min(MOST_WARMUP.seconds, (ends.seconds or 0.0) * WARMUP_SHARE))
+def _share_of(ends: Ends, load: Load) -> Warmup:
+    """A tenth of the count, or of the time where there is none; and of a closed loop the first request of
+    each user, since all begin at once, which no steady load does. But at most half of the count."""
+    users = _users(load)
+    if ends.requests is None:
+        return Warmup(requests=users, seconds=min(MOST_WARMUP.seconds, (ends.seconds or 0.0) * WARMUP_SHARE))
+    share = min(MOST_WARMUP.requests, int(ends.requests * WARMUP_SHARE))
+    return Warmup(requests=min(max(users, share), ends.requests // 2))
+
+
+def _users(load: Load) -> int:
+    return load.concurrency if isinstance(load, Closed) else 0

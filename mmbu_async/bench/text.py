@@ -13,6 +13,7 @@ from rich.text import Text
 from mmbu_async.bench import words
 from mmbu_async.bench.conclusions import advice_lines, search_lines
 from mmbu_async.bench.figures import Figures
+from mmbu_async.bench.pool import Caching
 from mmbu_async.bench.record import Phase
 from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import SHARES, Spread
@@ -83,7 +84,7 @@ def print_benches(benches: Sequence[BenchRecord], console: Console) -> None:
             *(Text(line(text)) for text in texts),
             f"{bench.requests:,}",
             money(bench.cost_usd) if bench.cost_usd else NONE,
-            bench.ended or "at work, or lost",
+            bench.ended or words.NOT_ENDED,
             moment(bench.created_at),
         )
     console.print(table)
@@ -101,14 +102,20 @@ def facts(report: BenchReport) -> Iterator[str]:
     config = bench.config["config"]
     how = ["streamed" if config["stream"] else "not streamed", f"{own['caching']} to caches"]
     yield f"{own['work']}; {', '.join(how)}; seed {own['seed']}; {moment(bench.created_at)}"
+    sent = sum(part.figures.sent for part in report.parts)
+    distinct = int(bench.config.get("distinct") or sent)
+    if own["caching"] == Caching.PLAIN and sent > distinct * max(1, len(report.targets)):
+        yield (
+            f"of {distinct:,} different requests, in turn: a cache may have known those that came again, and "
+            "`--cache bust` makes each a new one"
+        )
     if warm := sum(part.figures.warmup for part in report.parts):
-        sent = sum(part.figures.sent for part in report.parts)
         yield f"{sent:,} requests; {counted(warm, 'of them is', 'of them are')} warm-up and in no figure"
     unknown = sum(part.figures.cost_unknown for part in report.parts)
     if bench.requests:
         yield f"cost {_cost(bench.cost_usd, unknown)}"
     if bench.ended != "done":
-        yield f"ended early: {bench.ended or 'at work, or ended without a word'}"
+        yield f"ended early: {bench.ended}" if bench.ended else f"not ended: {words.NOT_ENDED}"
 
 
 def _cost(known: float, unknown: int) -> str:

@@ -11,6 +11,9 @@ from mmbu_async.bench.spread import Spread
 from mmbu_async.report.words import NONE, percent, share_percent
 from mmbu_async.stats import Estimate
 
+NOT_ENDED = "at work, or killed before its end"
+"""Of a bench without an end in the store, which cannot tell the two apart."""
+
 
 def seconds(value: float | None) -> str:
     """`85 µs`, `0.85 ms`, `431 ms`, `2.31 s`, `74 s`: three digits."""

@@ -86,7 +86,10 @@ def run(
     requests_per_stage: Annotated[
         int | None,
         _option(
-            "--requests-per-stage", "Requests of each stage, warm-up included (default 200).", ENDS, min=1
+            "--requests-per-stage",
+            "Requests of each stage, warm-up included (default 200, or 6 a user).",
+            ENDS,
+            min=1,
         ),
     ] = None,
     requests_in_all: Annotated[

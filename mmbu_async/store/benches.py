@@ -41,7 +41,7 @@ class BenchRecord:
     created_at: float
     ended_at: float | None
     ended: str | None
-    """How it ended; None: it is at work, or ended without a word."""
+    """How it ended; None: it is at work, or was killed."""
     result: Json
     """What a search found; None: nothing was searched."""
     requests: int
