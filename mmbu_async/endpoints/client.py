@@ -14,25 +14,20 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol, Self
 
-from mmbu_async.config import CallSettings
+from mmbu_async.config import CallSettings, EndpointKind
 from mmbu_async.endpoints.anthropic import AnthropicMessages
+from mmbu_async.endpoints.azure import AzureChat
 from mmbu_async.endpoints.concurrency import START, AdaptiveConcurrency, Outcome
-from mmbu_async.endpoints.failures import failure_from_response, malformed
+from mmbu_async.endpoints.exchange import Body, Exchange, HttpExchange
 from mmbu_async.endpoints.gate import Draining, Gate
+from mmbu_async.endpoints.gemini import Gemini
 from mmbu_async.endpoints.limits import RequestRate, TokenBudget
-from mmbu_async.endpoints.masking import masked
 from mmbu_async.endpoints.openai import OpenAIChat
 from mmbu_async.endpoints.prices import Price
+from mmbu_async.endpoints.responses import OpenAIResponses
 from mmbu_async.endpoints.retries import RetryPolicy, with_retries
-from mmbu_async.endpoints.sse import events
-from mmbu_async.endpoints.transport import (
-    AiohttpTransport,
-    Timeouts,
-    Transport,
-    TransportError,
-    environment_proxy,
-)
-from mmbu_async.endpoints.wire import StreamParser, WireFormat, read_response
+from mmbu_async.endpoints.transport import Transport
+from mmbu_async.endpoints.wire import WireFormat
 from mmbu_async.model import (
     Attempt,
     Completion,
@@ -43,7 +38,13 @@ from mmbu_async.model import (
     Usage,
 )
 
-WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
+WIRE_FORMATS: dict[EndpointKind, Callable[[], WireFormat]] = {
+    "openai": OpenAIChat,
+    "responses": OpenAIResponses,
+    "azure": AzureChat,
+    "anthropic": AnthropicMessages,
+    "gemini": Gemini,
+}
 
 Keep = Callable[[Attempt, bool], Awaitable[None]]
 """Told of each attempt, and whether it is the row's last. Awaited inside the slot for a reply."""
@@ -82,6 +83,7 @@ class EndpointClient:
         price: Price | None,
         random: Random,
         transport: Transport | None = None,
+        exchange: Exchange | None = None,
         start_concurrency: int = START,
     ) -> None:
         self.settings = settings
@@ -92,27 +94,16 @@ class EndpointClient:
             RequestRate(settings.rpm),
             TokenBudget(settings.tpm),
         )
-        self._key = key
-        self._headers = self.wire.headers(key)
-        self._url = _join(settings.url, self.wire.path)
         self._purse = purse
         self._random = random
         self._policy = RetryPolicy(max_attempts=settings.max_attempts, max_time_s=settings.max_retry_time)
-        self._given_transport = transport
+        self._exchange: Exchange = exchange or HttpExchange(settings, self.wire, key=key, transport=transport)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
-        if self._given_transport is None:
-            settings = self.settings
-            timeouts = Timeouts(
-                total=settings.timeout, connect=settings.connect_timeout, idle=settings.idle_timeout
-            )
-            own = AiohttpTransport(timeouts, environment_proxy(settings.url))
-            self._transport: Transport = own
-            await self._stack.enter_async_context(own)
-        else:
-            self._transport = self._given_transport
+        if isinstance(self._exchange, HttpExchange):
+            await self._stack.enter_async_context(self._exchange)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         dispatcher = group.create_task(self.gate.dispatch(), name=f"dispatch to {self.settings.model}")
         self._stack.callback(dispatcher.cancel)
@@ -126,7 +117,7 @@ class EndpointClient:
         self.settings = settings
         self.gate.limit(concurrency=settings.concurrency, rpm=settings.rpm, tpm=settings.tpm)
 
-    async def call(self, body: bytes, expected: Expected, keep: Keep) -> Completion | Failure:
+    async def call(self, body: Body, expected: Expected, keep: Keep) -> Completion | Failure:
         """The outcome that stands after all attempts. Raises Draining when no further call may start.
 
         A reply is handed to `keep` before its slot is given back, so that at most `concurrency` paid replies
@@ -150,7 +141,7 @@ class EndpointClient:
                 spent = held
                 used = expected.input_tokens + expected.usual_output_tokens
                 try:
-                    made = await self._exchange(number, body)
+                    made = await self._attempt(number, body)
                     outcome, spent = made.outcome, made.cost_usd
                     used = _tokens(outcome, used)
                 finally:
@@ -176,50 +167,13 @@ class EndpointClient:
             note=note,
         )
 
-    async def _exchange(self, number: int, body: bytes) -> Attempt:
-        """One HTTP exchange, whatever comes of it."""
+    async def _attempt(self, number: int, body: Body) -> Attempt:
+        """One exchange, whatever comes of it."""
         started_at = time.time()
-        began = time.perf_counter()
-        first_token_s = None
-        sent = True
-        outcome: Completion | Failure
-        try:
-            if self.settings.stream:
-                outcome, first_token_s = await self._streamed(body, began)
-            else:
-                response = await self._transport.post(self._url, self._headers, body)
-                if 200 <= response.status < 300:
-                    outcome = read_response(self.wire, response.status, response.headers, response.body)
-                else:
-                    outcome = failure_from_response(
-                        response.status, response.headers, response.body, now=time.time()
-                    )
-        except TransportError as error:
-            sent = error.sent
-            outcome = Failure(kind=error.kind, message=str(error))
-        timing = Timing(
-            started_at=started_at, total_s=time.perf_counter() - began, first_token_s=first_token_s
-        )
-        outcome = masked(outcome, self._key)
-        return Attempt(number=number, timing=timing, outcome=outcome, cost_usd=self._cost(outcome, sent=sent))
-
-    async def _streamed(self, body: bytes, began: float) -> tuple[Completion | Failure, float | None]:
-        parser = self.wire.stream_parser()
-        first_token_s = None
-        async with self._transport.stream(self._url, self._headers, body) as response:
-            if not 200 <= response.status < 300:
-                whole = b"".join([chunk async for chunk in response.chunks()])
-                return failure_from_response(response.status, response.headers, whole, now=time.time()), None
-            if "text/event-stream" not in response.headers.get("content-type", "text/event-stream").lower():
-                whole = b"".join([chunk async for chunk in response.chunks()])
-                return read_response(self.wire, response.status, response.headers, whole), None
-            async for event in events(response.chunks()):
-                if not _fed(parser, event):
-                    message = "the stream held an event that cannot be read"
-                    return malformed(message, response.headers, response.status, event), first_token_s
-                if first_token_s is None and parser.started:
-                    first_token_s = time.perf_counter() - began
-            return parser.result(response.headers, response.status), first_token_s
+        made = await self._exchange.send(body)
+        timing = Timing(started_at=started_at, total_s=made.total_s, first_token_s=made.first_token_s)
+        cost_usd = self._cost(made.outcome, sent=made.sent)
+        return Attempt(number=number, timing=timing, outcome=made.outcome, cost_usd=cost_usd)
 
     def _cost(self, outcome: Completion | Failure, *, sent: bool) -> float | None:
         """Dollars; None: unknown. A call that the endpoint answered with an error status is not charged."""
@@ -238,20 +192,6 @@ class EndpointClient:
         return self.price.cost(
             Usage(input_tokens=expected.input_tokens, output_tokens=expected.most_output_tokens)
         )
-
-
-def _join(url: str, path: str) -> str:
-    """The path goes before a query, which gateways and Azure want in the address (`?api-version=...`)."""
-    base, mark, query = url.partition("?")
-    return base.rstrip("/") + path + mark + query
-
-
-def _fed(parser: StreamParser, event: bytes) -> bool:
-    try:
-        parser.feed(event)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-    return True
 
 
 def _load(outcome: Completion | Failure | None) -> Outcome:

@@ -13,6 +13,7 @@ import pytest
 
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.client import EndpointClient
+from mmbu_async.endpoints.exchange import HttpExchange
 from mmbu_async.endpoints.prices import Price, Rate
 from mmbu_async.endpoints.tokens import Estimator
 from mmbu_async.model import (
@@ -249,7 +250,9 @@ async def test_what_no_row_escapes_is_asked_once(endpoint: str, stream: bool, fa
 async def test_a_wrong_key_and_an_unknown_model(endpoint: str) -> None:
     async with caller(endpoint, simulator={"models": frozenset({"other"})}) as it:
         unknown = await it.ask()
-        it.client._headers = it.client.wire.headers("wrong")
+        exchange = it.client._exchange
+        assert isinstance(exchange, HttpExchange)
+        exchange._headers = it.client.wire.headers("wrong")
         refused = await it.ask()
     assert isinstance(unknown, Failure)
     assert isinstance(refused, Failure)
