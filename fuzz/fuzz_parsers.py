@@ -26,7 +26,7 @@ with atheris.instrument_imports(include=["mmbu_async"]):
     from tests.property.conftest import known
 
 MINI = Path(__file__).resolve().parents[1] / "tests" / "data" / "mini_mmbu"
-KINDS = ("openai", "anthropic")
+KINDS = ("openai", "anthropic", "responses", "gemini")
 STATUSES = (200, 400, 401, 403, 404, 429, 500, 503)
 ENDINGS = ("jsonl", "json", "csv", "tsv")
 
@@ -43,13 +43,13 @@ def fuzz_verdict(data: bytes) -> None:
 
 def fuzz_response(data: bytes) -> None:
     if len(data) > 1:
-        parsers.response(KINDS[data[0] % 2], STATUSES[data[1] % len(STATUSES)], data[2:])
+        parsers.response(KINDS[data[0] % len(KINDS)], STATUSES[data[1] % len(STATUSES)], data[2:])
 
 
 def fuzz_stream(data: bytes) -> None:
     if data:
         middle = data[0] * len(data) // 256
-        parsers.stream(KINDS[data[0] % 2], [data[1:middle], data[max(1, middle) :]])
+        parsers.stream(KINDS[data[0] % len(KINDS)], [data[1:middle], data[max(1, middle) :]])
 
 
 def fuzz_row(data: bytes) -> None:

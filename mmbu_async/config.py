@@ -23,17 +23,48 @@ from mmbu_async.errors import ConfigError, MissingKeyError
 from mmbu_async.model import Json
 from mmbu_async.toml import toml_text
 
-EndpointKind = Literal["openai", "anthropic"]
+EndpointKind = Literal["openai", "responses", "azure", "anthropic", "gemini"]
+ImageDetail = Literal["low", "medium", "high", "ultra_high", "original", "auto"]
 Layer = tuple[str, Mapping[str, Any]]
 """Where settings came from, in words, and the settings."""
 
 DEFAULT_BASE_URLS: Mapping[str, str] = {
     "openai": "https://api.openai.com/v1",
+    "responses": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta",
 }
+"""Azure has no address of its own: each resource has one."""
 DEFAULT_KEY_VARIABLES: Mapping[str, str] = {
     "openai": "OPENAI_API_KEY",
+    "responses": "OPENAI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+}
+_OPENAI_DETAILS = ("low", "high", "original", "auto")
+IMAGE_DETAILS: Mapping[str, tuple[str, ...]] = {
+    "openai": _OPENAI_DETAILS,
+    "responses": _OPENAI_DETAILS,
+    "azure": _OPENAI_DETAILS,
+    "anthropic": (),
+    "gemini": ("low", "medium", "high", "ultra_high"),
+}
+"""Values of `image_detail` that a wire format knows."""
+_ADDED_PATHS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("/chat/completions", "/messages"),
+    "responses": ("/responses", "/chat/completions"),
+    "azure": ("/responses", "/messages"),
+    "anthropic": ("/messages", "/chat/completions"),
+    "gemini": ("/models", "Content"),
+}
+"""Ends of addresses that hold what is added to them."""
+_ADDED: Mapping[str, str] = {
+    "openai": "/chat/completions",
+    "responses": "/responses",
+    "azure": "/openai/...",
+    "anthropic": "/v1/messages",
+    "gemini": "/models",
 }
 _TABLES: Mapping[str, Any] = {
     "params": {},
@@ -74,9 +105,11 @@ class CallSettings(BaseModel):
     model: str = Field(min_length=1)
     """Name of the model, as its endpoint knows it."""
     endpoint: EndpointKind = "openai"
-    """Wire format: `openai` for OpenAI and all that speak like it, `anthropic` for Anthropic."""
-    base_url: str | None = None
-    """Address before `/chat/completions` or `/v1/messages`; None: the maker's own."""
+    """Wire format: `openai` for OpenAI's chat completions and all that speak like them, `responses` for its
+    Responses, `azure` for Azure OpenAI, `anthropic` for Anthropic, `gemini` for Google's own."""
+    base_url: str | None = Field(default=None, validate_default=True)
+    """Address before `/chat/completions`, `/responses`, `/v1/messages` or `/models`; None: the maker's own.
+    Azure needs one: `https://NAME.openai.azure.com`."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: the maker's usual one."""
     concurrency: int = Field(default=64, ge=1, le=10_000)
@@ -91,6 +124,12 @@ class CallSettings(BaseModel):
     """Sampling temperature; not sent unless set, since reasoning models refuse it."""
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     """Sampling seed, for endpoints that take one; not sent unless set."""
+    image_detail: ImageDetail | None = None
+    """How closely images are looked at, in the endpoint's own word: `low`, `high`, `original` or `auto` for
+    OpenAI and Azure, `low`, `medium`, `high` or `ultra_high` for Gemini; not sent unless set."""
+    prompt_caching: bool = False
+    """Ask the endpoint to keep what is alike in all requests, the system message, in its cache. Changes what
+    a call costs, not what it answers."""
     params: dict[str, Json] = Field(default_factory=dict)
     """Passed through into the request body as they are; a null removes a field that we would send."""
     stream: bool = False
@@ -113,7 +152,12 @@ class CallSettings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        kind = info.data.get("endpoint", "openai")
         if value is None:
+            if kind not in DEFAULT_BASE_URLS:
+                raise ValueError(
+                    f"is needed for {kind}: give the resource's address, https://NAME.openai.azure.com"
+                )
             return None
         parts = urlsplit(value.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -128,9 +172,12 @@ class CallSettings(BaseModel):
         if any(_SECRET_NAME.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
             raise ValueError("must not hold a key in its query; use the environment for keys")
         path = parts.path.rstrip("/")
-        if parts.fragment or path.endswith(("/chat/completions", "/messages")):
-            raise ValueError("must end before /chat/completions or /v1/messages, which is added")
-        if info.data.get("endpoint") == "anthropic" and path.endswith("/v1"):
+        if kind == "azure":
+            # What the portal shows to be copied.
+            path = path.removesuffix("/chat/completions")
+        if parts.fragment or path.endswith(_ADDED_PATHS[kind]):
+            raise ValueError(f"must end before {_ADDED[kind]}, which is added")
+        if kind == "anthropic" and path.endswith("/v1"):
             raise ValueError("must end before /v1, which is added for Anthropic's format")
         return parts._replace(path=path).geturl()
 
@@ -140,6 +187,15 @@ class CallSettings(BaseModel):
         """Who takes the setting for the key itself must not find it in a store or a message afterwards."""
         if value is not None and (not _VARIABLE.fullmatch(value) or _looks_like_a_key(value)):
             raise ValueError("must be the name of an environment variable that holds the key, not the key")
+        return value
+
+    @field_validator("image_detail")
+    @classmethod
+    def _known_detail(cls, value: str | None, info: ValidationInfo) -> str | None:
+        kind = info.data.get("endpoint", "openai")
+        known = IMAGE_DETAILS[kind]
+        if value is not None and value not in known:
+            raise ValueError(f"{kind} knows {', '.join(known)}" if known else f"{kind} has no such setting")
         return value
 
     @field_validator("params")
@@ -175,7 +231,8 @@ class CallSettings(BaseModel):
                 f"the API key in {self.key_variable} holds a line end or a character that no key has: "
                 "copy it again."
             )
-        if not key and (self.base_url is None or self.api_key_env):
+        wanted = self.base_url is None or self.api_key_env or self.host.endswith(".azure.com")
+        if not key and wanted:
             raise MissingKeyError(
                 f"no API key for {self.model} at {self.host}: set the environment variable "
                 f"{self.key_variable}, or name another one with {self.flag('api_key_env')}."
@@ -191,7 +248,7 @@ class JudgeConfig(CallSettings):
     model: str = OFFICIAL_JUDGE
     """Name of the judge's model, as its endpoint knows it."""
     endpoint: EndpointKind = "anthropic"
-    """Wire format of the judge: `anthropic` or `openai`."""
+    """Wire format of the judge."""
     max_tokens: int = Field(default=512, ge=0)
     """Output token limit of a verdict; a judge that reasons before it writes needs more."""
     name: str | None = None

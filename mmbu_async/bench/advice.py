@@ -138,7 +138,7 @@ def _flags(config: Mapping[str, Json], settings: Mapping[str, Json]) -> Iterator
     yield from ("--model", str(settings["model"]))
     if settings["endpoint"] != "openai":
         yield from ("--endpoint", str(settings["endpoint"]))
-    if settings["base_url"] and settings["base_url"] != DEFAULT_BASE_URLS[settings["endpoint"]]:
+    if settings["base_url"] and settings["base_url"] != DEFAULT_BASE_URLS.get(settings["endpoint"]):
         yield from ("--base-url", str(settings["base_url"]))
     if settings["api_key_env"]:
         yield from ("--api-key-env", str(settings["api_key_env"]))

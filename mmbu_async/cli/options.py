@@ -21,10 +21,10 @@ _FIXED = {"benchmark", "judge"}
 _PANELS = {
     JUDGE_PANEL: ("panel", "verdict", "judge_coverage"),
     "The model under test": ("model", "endpoint", "base_url", "api_key_env", "stream"),
-    "Sampling": ("max_tokens", "temperature", "seed", "params"),
+    "Sampling": ("max_tokens", "temperature", "seed", "image_detail", "params"),
     "Rows": ("data", "limit", "task", "where"),
     "Limits and money": (
-        *("concurrency", "rpm", "tpm", "max_cost", "input_price", "output_price"),
+        *("concurrency", "rpm", "tpm", "max_cost", "input_price", "output_price", "prompt_caching"),
         *("max_attempts", "max_retry_time", "timeout", "connect_timeout", "idle_timeout"),
     ),
 }

@@ -40,7 +40,8 @@ _OPENING = {
 class AnthropicMessages:
     """`POST /v1/messages`."""
 
-    path = "/v1/messages"
+    def path(self, settings: CallSettings) -> str:
+        return "/v1/messages"
 
     def headers(self, key: str) -> dict[str, str]:
         version = {"anthropic-version": API_VERSION}
@@ -54,7 +55,7 @@ class AnthropicMessages:
                 "max_tokens": settings.max_tokens or FALLBACK_MAX_TOKENS,
                 "temperature": settings.temperature,
                 "stream": settings.stream or None,
-                "system": prompt.system,
+                "system": _system(settings, prompt.system),
             },
         )
         if len(prompt.parts) == 1 and isinstance(prompt.parts[0], str):
@@ -140,6 +141,14 @@ class AnthropicStream:
             model=self._model,
             request=request_id(headers) or self._id,
         )
+
+
+def _system(settings: CallSettings, text: str | None) -> Json:
+    """With prompt caching the system message, the one part that is alike in all requests, is marked. Without
+    one nothing is: marking the last block would pay for writing each row's own text and never read it."""
+    if text is None or not settings.prompt_caching:
+        return text
+    return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 
 
 def _texts(blocks: Sequence[Json], kind: str, key: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol, Self
 
-from mmbu_async.config import CallSettings, EndpointKind
+from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.anthropic import AnthropicMessages
 from mmbu_async.endpoints.azure import AzureChat
 from mmbu_async.endpoints.concurrency import START, AdaptiveConcurrency, Outcome
@@ -38,7 +38,7 @@ from mmbu_async.model import (
     Usage,
 )
 
-WIRE_FORMATS: dict[EndpointKind, Callable[[], WireFormat]] = {
+WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {
     "openai": OpenAIChat,
     "responses": OpenAIResponses,
     "azure": AzureChat,

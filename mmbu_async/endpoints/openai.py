@@ -11,6 +11,7 @@ from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
 from mmbu_async.endpoints.wire import (
     MEDIA_TYPES,
+    cache_key,
     count_of,
     fields_of,
     is_count,
@@ -39,7 +40,8 @@ _OPENING = {
 class OpenAIChat:
     """`POST /chat/completions`."""
 
-    path = "/chat/completions"
+    def path(self, settings: CallSettings) -> str:
+        return "/chat/completions"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}
@@ -55,6 +57,7 @@ class OpenAIChat:
                 "seed": settings.seed,
                 "stream": settings.stream or None,
                 "stream_options": {"include_usage": True} if settings.stream else None,
+                "prompt_cache_key": cache_key(settings, prompt),
             },
         )
         system = (
@@ -65,7 +68,8 @@ class OpenAIChat:
         if len(prompt.parts) == 1 and isinstance(prompt.parts[0], str):
             content = text_json(prompt.parts[0])
         else:
-            content = parts_of(prompt, images, _OPENING, b'"}}')
+            detail = b'","detail":"' + settings.image_detail.encode() if settings.image_detail else b""
+            content = parts_of(prompt, images, _OPENING, detail + b'"}}')
         return b"".join((head, b'"messages":[', system, b'{"role":"user","content":', content, b"}]}"))
 
     def read(self, payload: Mapping[str, Json], headers: Headers, status: int) -> Completion | Failure:
@@ -196,4 +200,5 @@ def _usage(usage: Json) -> Usage:
         output_tokens=count_of(counts.get("completion_tokens")),
         reasoning_tokens=count_of(output_details.get("reasoning_tokens")),
         cached_tokens=count_of(input_details.get("cached_tokens")),
+        cache_write_tokens=count_of(input_details.get("cache_write_tokens")),
     )

@@ -8,7 +8,13 @@ from urllib.parse import urlsplit
 
 from mmbu_async.config import DEFAULT_KEY_VARIABLES, CallSettings
 
-MAKERS: Mapping[str, tuple[str, ...]] = {"openai": ("openai.com",), "anthropic": ("anthropic.com",)}
+MAKERS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("openai.com",),
+    "responses": ("openai.com",),
+    "azure": ("azure.com", "azure.us", "azure.cn"),
+    "anthropic": ("anthropic.com",),
+    "gemini": ("googleapis.com",),
+}
 """Wire format -> domains to which the key in its maker's usual variable belongs."""
 _THIS_MACHINE = frozenset({"localhost", "host.docker.internal", "host.containers.internal"})
 """The latter two: the machine that a container runs on."""

@@ -6,6 +6,7 @@ which would cost more CPU than all the rest of a request.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -37,8 +38,8 @@ class StreamParser(Protocol):
 class WireFormat(Protocol):
     """One vendor's request and response bodies."""
 
-    path: str
-    """Below the base URL."""
+    def path(self, settings: CallSettings) -> str:
+        """What is added to the base URL, with a query of its own where the vendor wants one."""
 
     def headers(self, key: str) -> dict[str, str]:
         """Request headers, the key among them."""
@@ -56,8 +57,10 @@ class WireFormat(Protocol):
 def request_url(settings: CallSettings, wire: WireFormat) -> str:
     """Where requests go. The path stands before a query, which gateways and Azure want in the address
     (`?api-version=...`)."""
-    base, mark, query = settings.url.partition("?")
-    return base.rstrip("/") + wire.path + mark + query
+    base, _, query = settings.url.partition("?")
+    path, _, own = wire.path(settings).partition("?")
+    joined = "&".join(filter(None, (own, query)))
+    return base.rstrip("/") + path + ("?" + joined if joined else "")
 
 
 def read_response(wire: WireFormat, status: int, headers: Headers, body: bytes) -> Completion | Failure:
@@ -74,14 +77,24 @@ def read_response(wire: WireFormat, status: int, headers: Headers, body: bytes) 
         return malformed(f"the reply has an unknown shape ({error})", headers, status)
 
 
-def fields_of(settings: CallSettings, fields: Mapping[str, Json]) -> bytes:
+def fields_of(
+    settings: CallSettings, fields: Mapping[str, Json], *, params: Mapping[str, Json] | None = None
+) -> bytes:
     """The JSON of a request's plain fields, closing brace off and comma on, ready for one more field.
 
-    `params` come last and win; a null there removes the field.
+    `params`, those of the settings unless given, come last and win; a null there removes the field.
     """
-    merged = {**fields, **settings.params}
+    merged = {**fields, **(settings.params if params is None else params)}
     head = orjson.dumps({key: value for key, value in merged.items() if value is not None})[:-1]
     return head + b"," if len(head) > 1 else head
+
+
+def cache_key(settings: CallSettings, prompt: Prompt) -> str | None:
+    """OpenAI's `prompt_cache_key`: requests with the same go to the same machine, so that what is alike at
+    their beginning, the system message, is found in its cache. None: not to be sent."""
+    if not settings.prompt_caching:
+        return None
+    return "mmbu-" + hashlib.sha256((prompt.system or "").encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def text_json(text: str) -> bytes:
@@ -93,7 +106,11 @@ def text_json(text: str) -> bytes:
 
 
 def parts_of(
-    prompt: Prompt, images: Sequence[PreparedImage], opening: Mapping[str, bytes], closing: bytes
+    prompt: Prompt,
+    images: Sequence[PreparedImage],
+    opening: Mapping[str, bytes],
+    closing: bytes,
+    text_opening: bytes = b'{"type":"text","text":',
 ) -> bytes:
     """The JSON array of a user message's parts; `opening` maps a media type to what stands before base64."""
     pieces: list[bytes] = [b"["]
@@ -104,7 +121,7 @@ def parts_of(
             image = images[part.index]
             pieces += (opening[image.media_type], pybase64.b64encode(image.data), closing)
         else:
-            pieces.append(b'{"type":"text","text":' + text_json(part) + b"}")
+            pieces.append(text_opening + text_json(part) + b"}")
     pieces.append(b"]")
     return b"".join(pieces)
 

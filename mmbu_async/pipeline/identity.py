@@ -23,6 +23,8 @@ def sampling(settings: CallSettings) -> dict[str, Json]:
         "temperature": settings.temperature,
         "seed": settings.seed,
         "params": dict(sorted(settings.params.items())),
+        # Only where it is set: judges of earlier versions stay the same judges.
+        **({"image_detail": settings.image_detail} if settings.image_detail is not None else {}),
     }
 
 

@@ -172,7 +172,7 @@ def test_a_missing_model() -> None:
     ("setting", "value"),
     [
         ("model", ""),
-        ("endpoint", "gemini"),
+        ("endpoint", "cohere"),
         ("concurrency", 0),
         ("concurrency", 10_001),
         ("rpm", float("inf")),
