@@ -68,7 +68,7 @@ def leases(connection: sqlite3.Connection, asker: LeaseOwner, now: float) -> lis
     found = []
     for run_id, run, host, boot, pid, process, since, beat in connection.execute(query("leases")):
         owner = LeaseOwner(host=host, boot=boot, pid=pid, process=process)
-        alive = _holds(owner, asker, silent_s=now - beat)
+        alive = holds(owner, asker, silent_s=now - beat)
         found.append(Lease(run_id=run_id, run=run, owner=owner, since=since, beat=beat, alive=alive))
     return found
 
@@ -85,7 +85,7 @@ def acquire(connection: sqlite3.Connection, run_id: int, owner: LeaseOwner, now:
         ).fetchone()
         if host is not None:
             holder = LeaseOwner(host=host, boot=boot, pid=pid, process=process)
-            if _holds(holder, owner, silent_s=now - beat):
+            if holds(holder, owner, silent_s=now - beat):
                 raise StoreLockedError(
                     f"run '{name}' is held by process {pid} on {host} since {_clock(since)} (last sign "
                     f"of life {max(now - beat, 0):.0f} s ago); wait for it, or stop it and try again."
@@ -116,8 +116,8 @@ def release(connection: sqlite3.Connection, run_id: int, owner: LeaseOwner) -> N
     connection.execute(query("release_lease"), (run_id, *owner.values()))
 
 
-def _holds(holder: LeaseOwner, asker: LeaseOwner, *, silent_s: float) -> bool:
-    """Whether the holder's lease still counts."""
+def holds(holder: LeaseOwner, asker: LeaseOwner, *, silent_s: float) -> bool:
+    """Whether the holder's lease still counts, after so many seconds without a sign of life."""
     if holder.boot == asker.boot and holder.host == asker.host and sys.platform != "win32":
         return _alive(holder.pid, holder.process)
     return silent_s < EXPIRY_S

@@ -146,8 +146,41 @@ def m004_bench(connection: sqlite3.Connection) -> None:
     )
 
 
+def m005_jobs(connection: sqlite3.Connection) -> None:
+    """What the service was asked to run."""
+    run_script(
+        connection,
+        """
+        CREATE TABLE job (
+            id INTEGER PRIMARY KEY,
+            run TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            state TEXT NOT NULL,
+            priority INTEGER NOT NULL,
+            settings TEXT NOT NULL,
+            failed_only INTEGER NOT NULL,
+            created_at REAL NOT NULL,
+            started_at REAL,
+            ended_at REAL,
+            message TEXT NOT NULL,
+            exit_code INTEGER
+        );
+        CREATE UNIQUE INDEX job_open ON job (run) WHERE state IN ('queued', 'running', 'paused');
+        CREATE TABLE service (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            host TEXT NOT NULL,
+            boot TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            process TEXT NOT NULL,
+            since REAL NOT NULL,
+            beat REAL NOT NULL
+        );
+        """,
+    )
+
+
 MIGRATIONS: Mapping[str, Migration] = {
-    step.__name__: step for step in (m001_first, m002_score_changes, m003_control, m004_bench)
+    step.__name__: step for step in (m001_first, m002_score_changes, m003_control, m004_bench, m005_jobs)
 }
 """Name -> step, in order. Only ever added to: a name that a store has noted must keep its meaning."""
 

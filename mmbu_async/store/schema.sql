@@ -262,3 +262,31 @@ CREATE TABLE bench_request (
     correct INTEGER,                            -- NULL: not scored
     PRIMARY KEY (stage_id, number)
 ) WITHOUT ROWID;
+
+-- What the service was asked to run. By the run's name: a job may wait for a run that is not made yet.
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY,
+    run TEXT NOT NULL,                          -- name
+    kind TEXT NOT NULL,                         -- run, resume, rejudge
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    settings TEXT NOT NULL,                     -- JSON: as submitted
+    failed_only INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    started_at REAL,
+    ended_at REAL,
+    message TEXT NOT NULL,
+    exit_code INTEGER
+);
+CREATE UNIQUE INDEX job_open ON job (run) WHERE state IN ('queued', 'running', 'paused');
+
+-- The one service of this store, with its last sign of life.
+CREATE TABLE service (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    host TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    process TEXT NOT NULL,
+    since REAL NOT NULL,
+    beat REAL NOT NULL
+);
