@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from mmbu_async.config import CallSettings
+from mmbu_async.endpoints.exchange import Body
 from mmbu_async.endpoints.tokens import Estimator
 from mmbu_async.endpoints.wire import WireFormat
 from mmbu_async.errors import ImageError
 from mmbu_async.images import ImageLimits, prepare
-from mmbu_async.model import Benchmark, ImageRef, PreparedImage
+from mmbu_async.model import Benchmark, ImageRef, PreparedImage, Prompt
 from mmbu_async.store import StoredSample
 
 
@@ -22,7 +23,7 @@ class ReadyRow:
     """A row whose request can go out."""
 
     row: StoredSample
-    body: bytes
+    body: Body
     raw_input: int
     """Input tokens by the rules, uncorrected."""
     image_scale: float
@@ -38,11 +39,57 @@ class BrokenRow:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request body, and what the store keeps of its images."""
+
+    body: bytes
+    raw_input: int
+    image_scale: float
+    image_sha256: str
+    image_note: str
+
+    @classmethod
+    def of(
+        cls,
+        prompt: Prompt,
+        images: Sequence[PreparedImage],
+        *,
+        wire: WireFormat,
+        settings: CallSettings,
+        estimator: Estimator,
+    ) -> Self:
+        return cls(
+            body=wire.body(settings, prompt, images),
+            raw_input=estimator.raw_input((prompt.system or "", prompt.text), tuple(images)),
+            image_scale=images[0].scale if images else 1.0,
+            image_sha256=" ".join(image.original_sha256 for image in images),
+            image_note=" ".join(image.converted for image in images if image.converted),
+        )
+
+    def ready(self, row: StoredSample, body: Body | None = None) -> ReadyRow:
+        """For a row; `body` where it lies elsewhere."""
+        return ReadyRow(
+            row=row,
+            body=self.body if body is None else body,
+            raw_input=self.raw_input,
+            image_scale=self.image_scale,
+            image_sha256=self.image_sha256,
+            image_note=self.image_note,
+        )
+
+
 class Placement(Protocol):
     """Prepares rows somewhere."""
 
+    width: int
+    """Batches of rows that it can have in hand at once."""
+
     async def prepare(self, rows: Sequence[StoredSample]) -> list[ReadyRow | BrokenRow]:
-        """One result a row, in order."""
+        """One result a row, in order; fewer where the run is to end."""
+
+    def forget(self, row: ReadyRow) -> None:
+        """The row will not be sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +121,15 @@ class Workshop:
         if isinstance(images, BrokenRow):
             return images
         prompt = self.benchmark.prompt(row.sample)
-        return ReadyRow(
-            row=row,
-            body=self.wire.body(self.settings, prompt, images),
-            raw_input=self.estimator.raw_input((prompt.system or "", prompt.text), tuple(images)),
-            image_scale=images[0].scale if images else 1.0,
-            image_sha256=" ".join(image.original_sha256 for image in images),
-            image_note=" ".join(image.converted for image in images if image.converted),
-        )
+        request = Request.of(prompt, images, wire=self.wire, settings=self.settings, estimator=self.estimator)
+        return request.ready(row)
 
 
 class Threads:
     """Image work on a small pool of threads beside the event loop. Use as a context manager."""
+
+    width = 3
+    """On two threads: one batch waits ready while two are worked on."""
 
     def __init__(self, workshop: Workshop, threads: int = 2) -> None:
         self._workshop = workshop
@@ -99,3 +143,6 @@ class Threads:
 
     async def prepare(self, rows: Sequence[StoredSample]) -> list[ReadyRow | BrokenRow]:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._workshop.prepare, rows)
+
+    def forget(self, row: ReadyRow) -> None:
+        """The row itself held all there was."""

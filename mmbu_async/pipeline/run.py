@@ -38,9 +38,6 @@ from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import Reader, RunTotals, Unpriced, Writer
 
-PREPARERS = 3
-"""Batches in preparation at once, on two threads: one waits ready while two are worked on."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -127,7 +124,7 @@ async def run_session(
                 if session.infer:
                     work.create_task(infer.read())
                     work.create_task(
-                        _all((infer.prepare() for _ in range(PREPARERS)), then=infer.ready.close)
+                        _all((infer.prepare() for _ in range(infer.placement.width)), then=infer.ready.close)
                     )
                 model, *judges = stages.sides
                 asking = (model.crew.run(),) if session.infer else ()
