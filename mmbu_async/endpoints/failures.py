@@ -1,15 +1,20 @@
 """What an unhappy response means: status, headers and body -> `Failure`. Pure.
 
 The vendors agree on little: OpenAI and its kin answer `{"error": {"message", "type", "code"}}`, Anthropic
-`{"type": "error", "error": {"type", "message"}}`, vLLM `{"object": "error", "message", "code"}`, Gemini's
-OpenAI address a list with one such object, proxies an HTML page. Some send an error object under status 200.
+`{"type": "error", "error": {"type", "message"}}`, vLLM `{"object": "error", "message", "code"}`, Google
+`{"error": {"code", "message", "status", "details"}}` and at its OpenAI address a list with one such object,
+proxies an HTML page. Some send an error object under status 200.
+
+Google's `details` (https://google.aip.dev/193) say what its words do not: that a 400 is about the key
+(`ErrorInfo`), after how long to come again (`RetryInfo`), and whether the quota that ran out is one of a
+minute or of a day (`QuotaFailure`); the wait that comes with the latter is that of a minute all the same.
 """
 
 from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -23,6 +28,12 @@ CUT_SHORT = "the stream ended before the reply did"
 MESSAGE_LIMIT = 500
 """Characters of an endpoint's words that are kept."""
 
+_A_DAYS_QUOTA = "quota_per_day"
+"""Our word for a `quotaId` such as `GenerateRequestsPerDayPerProjectPerModel`."""
+_KEY_CODES = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED"})
+"""`reason` of Google's `ErrorInfo` under status 400."""
+_KEY_WORDS = ("api key not valid", "api key expired", "user location is not supported")
+"""The same in words, where they come alone."""
 _QUOTA_CODES = frozenset(
     {
         "insufficient_quota",
@@ -32,6 +43,7 @@ _QUOTA_CODES = frozenset(
         "exceeded_current_quota_error",
         "billing_error",
         "enforced_spend_limit_reached",
+        _A_DAYS_QUOTA,
     }
 )
 _QUOTA_WORDS = (
@@ -44,6 +56,8 @@ _QUOTA_WORDS = (
     "used all available credits",
     "requires more credits",
     "free-models-per-day",
+    "credits are depleted",
+    "monthly spending cap",
 )
 _SHORT_QUOTA_WORDS = ("resource_exhausted", "quota exceeded for metric")
 """Gemini calls a limit a minute a quota, in the very words in which others say that the money is gone."""
@@ -60,6 +74,21 @@ _STATUS_OF: Mapping[str, HTTPStatus] = {
     "server_error": HTTPStatus.INTERNAL_SERVER_ERROR,
     "overloaded_error": HTTPStatus.SERVICE_UNAVAILABLE,
     "timeout_error": HTTPStatus.GATEWAY_TIMEOUT,
+    # Why a response of OpenAI's Responses failed, where the row is to blame.
+    **dict.fromkeys(
+        (
+            *(
+                "invalid_prompt",
+                "bio_policy",
+                "invalid_image",
+                "invalid_image_format",
+                "invalid_base64_image",
+            ),
+            *("image_too_large", "image_too_small", "image_parse_error", "image_content_policy_violation"),
+            *("image_file_too_large", "unsupported_image_media_type", "empty_image_file"),
+        ),
+        HTTPStatus.BAD_REQUEST,
+    ),
 }
 """The status that an error object under status 200 would have had, by its own word."""
 _INNER_STATUS = re.compile(r"[45]\d\d")
@@ -184,6 +213,8 @@ def _kind(status: int, message: str, codes: frozenset[str], asked: float | None)
         return FailureKind.QUOTA
     if codes & _MODEL_CODES:
         return FailureKind.MODEL_NOT_FOUND
+    if codes & _KEY_CODES or any(words in message for words in _KEY_WORDS):
+        return FailureKind.AUTH
     if status == 403 and ("moderation" in message or "flagged" in message):
         return FailureKind.BAD_REQUEST
     if status in (401, 403):
@@ -238,10 +269,31 @@ def _words(body: bytes) -> _Words:
     details = error.get("details")
     said = [error.get(key) for key in ("code", "type", "status")]
     said.append(details.get("error_code") if isinstance(details, dict) else None)
+    if isinstance(details, list):
+        reasons, asked_s = _details(details)
+        said += reasons
+        wait_s = asked_s if asked_s is not None else wait_s
     codes = frozenset(str(word) for word in said if isinstance(word, str | int))
     message = error.get("message") or payload.get("message") or payload.get("detail") or ""
     words = _one_line(message if isinstance(message, str) else str(message))
     return _Words(message=words, codes=codes, wait_s=wait_s)
+
+
+def _details(details: Sequence[Json]) -> tuple[list[Json], float | None]:
+    """What Google's details add: codes, and the seconds after which to come again."""
+    codes: list[Json] = []
+    wait_s = None
+    for detail in details:
+        if not isinstance(detail, dict):
+            continue
+        codes.append(detail.get("reason"))
+        if isinstance(delay := detail.get("retryDelay"), str):
+            wait_s = _duration(delay)
+        violations = detail.get("violations")
+        for violation in violations if isinstance(violations, list) else ():
+            if isinstance(violation, dict) and "PerDay" in str(violation.get("quotaId")):
+                codes.append(_A_DAYS_QUOTA)
+    return codes, wait_s
 
 
 def _one_line(text: str) -> str:

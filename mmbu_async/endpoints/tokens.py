@@ -3,13 +3,15 @@
 Text: four characters a token, the rule of thumb of both makers' documentation. Images: OpenAI's tile rule
 for chat models (85 + 170 a tile of 512 pixels, after fitting into 2048 and a short side of 768 pixels;
 "Images and vision", platform guide) and Anthropic's width * height / 750 after scaling the long edge down to
-1568 pixels (vision guide). Other servers differ by model, so an `Estimator` learns the ratio from the usage
-that the endpoint reports.
+1568 pixels (vision guide), Google's 258 a tile of 768 pixels, or a fixed number for each `mediaResolution`
+(ai.google.dev, "Understand and count tokens" and "Media resolution"). Other servers differ by model, so an
+`Estimator` learns the ratio from the usage that the endpoint reports.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Self
 
 from mmbu_async.config import CallSettings
@@ -22,7 +24,13 @@ FIRST_OUTPUT_GUESS = 200
 """Tokens of a rationale and an answer, until replies have shown what is usual."""
 UNLIMITED_OUTPUT = 32_768
 """Output tokens that a call without a limit is taken to use at most, for want of the model's own limit."""
-_LIMIT_PARAMS = ("max_completion_tokens", "max_tokens")
+_LIMIT_PARAMS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_GEMINI_TILE = 258
+_GEMINI_2 = {"low": 64, "medium": 256}
+"""Tokens of an image by `mediaResolution`; `high` looks at tiles too."""
+_GEMINI_3 = {"low": 280, "medium": 560, "high": 1120, "ultra_high": 2240}
+_OLDER_GEMINI = re.compile(r"gemini-[12]\b")
+_LOW_OPENAI = 85
 _MEMORY = 0.02
 """Weight of the newest reply in the running averages."""
 
@@ -31,11 +39,17 @@ def text_tokens(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_A_TOKEN)
 
 
-def image_tokens(endpoint: str, width: int, height: int) -> int:
-    """Input tokens of one image of `width` x `height` pixels."""
+def image_tokens(
+    endpoint: str, width: int, height: int, *, model: str = "", detail: str | None = None
+) -> int:
+    """Input tokens of one image of `width` x `height` pixels, `detail` being the setting `image_detail`."""
+    if endpoint == "gemini":
+        return _gemini_tokens(width, height, model, detail)
     if endpoint == "anthropic":
         fit = min(1.0, 1568 / max(width, height))
         return math.ceil(width * fit * height * fit / 750)
+    if detail == "low":
+        return _LOW_OPENAI
     fit = min(1.0, 2048 / max(width, height))
     width_fit, height_fit = width * fit, height * fit
     shrink = min(1.0, 768 / min(width_fit, height_fit))
@@ -43,8 +57,25 @@ def image_tokens(endpoint: str, width: int, height: int) -> int:
     return 85 + 170 * tiles
 
 
+def _gemini_tokens(width: int, height: int, model: str, detail: str | None) -> int:
+    """Up to Gemini 2 by tiles, whose side follows the image's shorter one; from Gemini 3 on the same for all."""
+    if not _OLDER_GEMINI.search(model):
+        return _GEMINI_3[detail or "high"]
+    if detail in _GEMINI_2:
+        return _GEMINI_2[detail]
+    if max(width, height) <= 384:
+        return _GEMINI_TILE
+    side = min(768, max(256, math.floor(min(width, height) / 1.5)))
+    return _GEMINI_TILE * math.ceil(width / side) * math.ceil(height / side)
+
+
 def most_output_tokens(settings: CallSettings) -> int:
     """The most that one reply can be charged for: by the limit that is really sent, `params` included."""
+    if settings.endpoint == "gemini":
+        generation = settings.params.get("generationConfig")
+        inside = generation if isinstance(generation, dict) else {}
+        limit = inside.get("maxOutputTokens", settings.max_tokens)
+        return limit if isinstance(limit, int) and limit > 0 else UNLIMITED_OUTPUT
     own = [settings.params.get(name) for name in _LIMIT_PARAMS]
     limits = [value for value in own if isinstance(value, int) and not isinstance(value, bool)]
     if limits:
@@ -60,8 +91,12 @@ def most_output_tokens(settings: CallSettings) -> int:
 class Estimator:
     """Expected tokens of the next request, corrected by what replies reported so far."""
 
-    def __init__(self, endpoint: str, most_output_tokens: int) -> None:
+    def __init__(
+        self, endpoint: str, most_output_tokens: int, *, model: str = "", detail: str | None = None
+    ) -> None:
         self._endpoint = endpoint
+        self._model = model
+        self._detail = detail
         self._most = most_output_tokens
         self._ratio = 1.0
         self._usual = float(min(FIRST_OUTPUT_GUESS, most_output_tokens))
@@ -70,12 +105,18 @@ class Estimator:
     @classmethod
     def of(cls, settings: CallSettings) -> Self:
         """For calls with these settings."""
-        return cls(settings.endpoint, most_output_tokens(settings))
+        return cls(
+            settings.endpoint,
+            most_output_tokens(settings),
+            model=settings.model,
+            detail=settings.image_detail,
+        )
 
     def raw_input(self, texts: tuple[str, ...], images: tuple[PreparedImage, ...]) -> int:
         """Input tokens by the rules alone."""
         return sum(map(text_tokens, texts)) + sum(
-            image_tokens(self._endpoint, image.width, image.height) for image in images
+            image_tokens(self._endpoint, image.width, image.height, model=self._model, detail=self._detail)
+            for image in images
         )
 
     def expect(self, raw_input: int) -> Expected:

@@ -13,7 +13,7 @@ from mmbu_async.config import CallSettings, RunConfig
 from mmbu_async.endpoints.prices import Price, Prices
 from mmbu_async.endpoints.tokens import (
     FIRST_OUTPUT_GUESS,
-    image_tokens,
+    Estimator,
     most_output_tokens,
     text_tokens,
 )
@@ -184,7 +184,7 @@ class DryRunner:
         prompt = self.benchmark.prompt(sample)
         found.prompts.setdefault(self.benchmark.shown_route(sample), prompt)
         given = text_tokens(prompt.system or "") + text_tokens(prompt.text)
-        given += sum(image_tokens(self.config.endpoint, image.width, image.height) for image in images)
+        given += Estimator.of(self.config).raw_input((), tuple(images))
         model.add(family, (given, min(FIRST_OUTPUT_GUESS, most_output_tokens(self.config))))
         item = self.benchmark.judge_item(sample, Answer(text=sample.answer, how="tag"))
         if item is not None:

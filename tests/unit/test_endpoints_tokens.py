@@ -58,6 +58,31 @@ def test_anthropic_images(width: int, height: int, tokens: int) -> None:
     assert image_tokens("anthropic", width, height) == tokens
 
 
+@pytest.mark.parametrize(
+    ("model", "detail", "width", "height", "tokens"),
+    [
+        # Google's guides: 258 up to 384 pixels; 960 x 540 is six tiles; from Gemini 3 on by resolution alone.
+        ("gemini-2.5-flash", None, 384, 384, 258),
+        ("gemini-2.5-flash", None, 960, 540, 6 * 258),
+        ("gemini-2.5-flash", "low", 960, 540, 64),
+        ("gemini-2.5-pro", "medium", 4000, 3000, 256),
+        ("gemini-2.5-pro", "high", 384, 10, 258),
+        ("gemini-3-pro-preview", None, 960, 540, 1120),
+        ("gemini-3.5-flash", "low", 960, 540, 280),
+        ("gemini-3.5-flash", "ultra_high", 10, 10, 2240),
+    ],
+)
+def test_gemini_images(model: str, detail: str | None, width: int, height: int, tokens: int) -> None:
+    assert image_tokens("gemini", width, height, model=model, detail=detail) == tokens
+    image = PreparedImage(data=b"", media_type="image/png", width=width, height=height)
+    asked = settings(endpoint="gemini", model=model, image_detail=detail)
+    assert Estimator.of(asked).raw_input((), (image,)) == tokens
+
+
+def test_openai_images_of_low_detail() -> None:
+    assert image_tokens("openai", 2048, 4096, detail="low") == 85
+
+
 def test_raw_input_adds_texts_and_images() -> None:
     image = PreparedImage(data=b"", media_type="image/png", width=512, height=512)
     assert Estimator("openai", 100).raw_input(("abcde", "", "x"), (image, image)) == 3 + 2 * 255
@@ -76,6 +101,11 @@ def test_raw_input_adds_texts_and_images() -> None:
         ({"params": {"max_tokens": 10, "max_completion_tokens": 20}}, 20),
         ({"params": {"max_tokens": None}}, UNLIMITED_OUTPUT),
         ({"params": {"max_tokens": True}}, UNLIMITED_OUTPUT),
+        ({"endpoint": "responses", "params": {"max_output_tokens": 12_000}}, 12_000),
+        ({"endpoint": "gemini", "max_tokens": 300}, 300),
+        ({"endpoint": "gemini", "params": {"generationConfig": {"maxOutputTokens": 9000}}}, 9000),
+        ({"endpoint": "gemini", "params": {"generationConfig": {"maxOutputTokens": None}}}, UNLIMITED_OUTPUT),
+        ({"endpoint": "gemini", "params": {"generationConfig": {"topK": 1}}, "max_tokens": 7}, 7),
     ],
 )
 def test_the_most_a_reply_can_cost(changes: dict[str, Any], most: int) -> None:

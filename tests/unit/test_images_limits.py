@@ -38,6 +38,10 @@ def test_the_host_decides_before_the_wire_format() -> None:
         ("openai", "generativelanguage.googleapis.com"),
         ("openai", "api.x.ai"),
         ("openai", "x"),
+        ("responses", "api.openai.com"),
+        ("responses", "x"),
+        ("azure", "mine.openai.azure.com"),
+        ("gemini", "generativelanguage.googleapis.com"),
     ],
 )
 def test_every_entry_says_where_it_is_from(endpoint: str, host: str) -> None:
