@@ -28,6 +28,7 @@ from mmbu_async.model import (
 )
 from mmbu_async.pipeline.budget import Budget
 from mmbu_async.pipeline.explain import explain
+from mmbu_async.pipeline.parameters import refused_parameter
 from mmbu_async.sources import Source
 
 SLOW_S = 30.0
@@ -176,7 +177,7 @@ def _words(failure: Failure, settings: CallSettings) -> str:
         case FailureKind.RATE_LIMIT:
             wait = f"wait, or set {settings.flag('rpm')}"
             return f"{settings.url} says too many requests ({failure.message}): {wait}."
-        case FailureKind.BAD_REQUEST:
+        case FailureKind.BAD_REQUEST if refused_parameter(failure, settings) is None:
             return (
                 f"{settings.url} refuses the request ({failure.message}): an image or a parameter is not to "
                 f"its liking; {settings.flag('params')} passes what it wants."

@@ -10,10 +10,10 @@ from mmbu_async.endpoints.client import EndpointClient
 from mmbu_async.endpoints.gate import Draining
 from mmbu_async.endpoints.tokens import Estimator
 from mmbu_async.errors import EndpointDownError, EndpointError
-from mmbu_async.model import FATAL_KINDS, Attempt, Completion, Failure, FailureKind, Timing
+from mmbu_async.model import Attempt, Completion, Failure, FailureKind, Timing
 from mmbu_async.pipeline.breaker import Breaker, Step
 from mmbu_async.pipeline.channel import Channel
-from mmbu_async.pipeline.explain import explain
+from mmbu_async.pipeline.explain import concerns_every_row, explain
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.panel import Panel
 from mmbu_async.pipeline.placement import BrokenRow, Placement, ReadyRow
@@ -96,7 +96,6 @@ class InferStage:
             return None
         finally:
             del self.monitor.under_way[sample.id]
-            self.placement.forget(row)
         if isinstance(outcome, Completion):
             self.breaker.success()
             self.estimator.learn(row.raw_input, outcome)
@@ -110,7 +109,7 @@ class InferStage:
     def _consider(self, failure: Failure) -> None:
         """Does this failure speak about more than its row?"""
         settings = self.client.settings
-        if failure.kind in FATAL_KINDS:
+        if concerns_every_row(failure, settings, proven=self.breaker.proven):
             self.stop.request(EndpointError(explain(failure, settings)))
             return
         match self.breaker.failure(failure, time.monotonic()):

@@ -17,9 +17,9 @@ from mmbu_async.endpoints.client import EndpointClient
 from mmbu_async.endpoints.gate import Draining
 from mmbu_async.endpoints.tokens import Estimator, text_tokens
 from mmbu_async.errors import EndpointDownError, EndpointError
-from mmbu_async.model import FATAL_KINDS, Attempt, Completion, Failure, Finish, Prompt, Verdict
+from mmbu_async.model import Attempt, Completion, Failure, Finish, Prompt, Verdict
 from mmbu_async.pipeline.channel import Channel
-from mmbu_async.pipeline.explain import explain
+from mmbu_async.pipeline.explain import concerns_every_row, explain
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
@@ -108,6 +108,8 @@ class JudgeStage:
     _known: OrderedDict[bytes, tuple[bool, str]] = field(default_factory=OrderedDict)
     _asking: dict[bytes, list[JudgeTask]] = field(default_factory=dict)
     _barren: int = 0
+    _proven: bool = False
+    """Whether the judge has replied in this session."""
 
     async def next_unknown(self) -> JudgeTask | None:
         """The next queued row, where its verdict must be bought."""
@@ -150,6 +152,7 @@ class JudgeStage:
                 last = await self.client.call(body, self.estimator.expect(raw_input), keep)
                 if isinstance(last, Failure):
                     break
+                self._proven = True
                 self.estimator.learn(raw_input, last)
                 if verdict is not None:
                     self._barren = 0
@@ -216,7 +219,7 @@ class JudgeStage:
         log.warning("unjudged: %s", words, extra={"row": task.row_id})
         settings = self.client.settings
         self._barren += 1
-        if isinstance(last, Failure) and last.kind in FATAL_KINDS:
+        if isinstance(last, Failure) and concerns_every_row(last, settings, proven=self._proven):
             self.stop.request(EndpointError(explain(last, settings)))
         elif self._barren >= WINDOW:
             self.stop.request(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,3 +197,25 @@ async def test_a_poor_reply_is_stored_scored_counted_and_not_bought_again(
         before = len(await calls(simulator))
         await api.resume("r", store=store)
         assert len(await calls(simulator)) == before == ROWS
+
+
+@ENDPOINTS
+@pytest.mark.parametrize("side", ["model", "judge"])
+async def test_a_parameter_that_the_model_refuses_stops_the_run_with_its_name(
+    data: Path, store: Path, endpoint: str, side: str
+) -> None:
+    own = {"temperature": 0.5}
+    names: dict[str, Any] = own if side == "model" else {"judge": own}
+    async with simulated(unsupported_parameters=frozenset({"temperature"})) as simulator:
+        settings = config(simulator, store, data, endpoint, preflight=True, **names)
+        error = await stops(settings, EndpointError, 4)
+        assert "the parameter 'temperature'" in str(error)
+        assert f"leave out --{'judge-' if side == 'judge' else ''}temperature;" in str(error)
+        await simulator.settled()
+        assert len(simulator.log) == (1 if side == "model" else 2)
+    if side == "judge":
+        return
+    async with simulated(unsupported_parameters=frozenset({"temperature"})) as simulator:
+        settings = config(simulator, store, data, endpoint)
+        result = await api.evaluate(settings, new_run=True)
+        await complete(result, store)
