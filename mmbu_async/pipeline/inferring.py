@@ -96,6 +96,7 @@ class InferStage:
             return None
         finally:
             del self.monitor.under_way[sample.id]
+            self.placement.forget(row)
         if isinstance(outcome, Completion):
             self.breaker.success()
             self.estimator.learn(row.raw_input, outcome)
