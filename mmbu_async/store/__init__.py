@@ -3,6 +3,20 @@
 `Store` is the synchronous door, `Writer` and `Reader` are those of a running engine.
 """
 
+from mmbu_async.store.batch_jobs import (
+    BatchBegun,
+    BatchClosed,
+    BatchFact,
+    BatchItem,
+    BatchItems,
+    BatchRecord,
+    BatchSent,
+    BatchState,
+    BatchStatus,
+    Fate,
+    ItemsClosed,
+    OtherItemsClosed,
+)
 from mmbu_async.store.browse import Browser
 from mmbu_async.store.calls import CallRecord, Heeded, LeaseBeat, VerdictRecord
 from mmbu_async.store.changes import Cause, Rescore, ScoreChange
@@ -33,6 +47,15 @@ from mmbu_async.store.votes import Standing, VotedRow, Votes
 from mmbu_async.store.writer import Writer
 
 __all__ = [
+    "BatchBegun",
+    "BatchClosed",
+    "BatchFact",
+    "BatchItem",
+    "BatchItems",
+    "BatchRecord",
+    "BatchSent",
+    "BatchState",
+    "BatchStatus",
     "Browser",
     "CallRecord",
     "CallTotals",
@@ -40,8 +63,10 @@ __all__ = [
     "Choices",
     "Control",
     "DatasetRecord",
+    "Fate",
     "FlipRecord",
     "Heeded",
+    "ItemsClosed",
     "JointCounts",
     "JudgeRecord",
     "JudgedPrompt",
@@ -51,6 +76,7 @@ __all__ = [
     "Limits",
     "ListedRow",
     "LongRow",
+    "OtherItemsClosed",
     "Outcome",
     "Place",
     "Reader",

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from mmbu_async.model import Attempt, Verdict
 from mmbu_async.store import codec
+from mmbu_async.store.batch_jobs import BatchFact
 from mmbu_async.store.lease import LeaseOwner
 
 CALL_COLUMNS = (
@@ -112,4 +113,4 @@ class Heeded:
         return (self.asked, self.run_id, self.asked)
 
 
-Record = CallRecord | VerdictRecord | LeaseBeat | Heeded
+Record = CallRecord | VerdictRecord | LeaseBeat | Heeded | BatchFact

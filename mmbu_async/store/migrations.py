@@ -179,8 +179,52 @@ def m005_jobs(connection: sqlite3.Connection) -> None:
     )
 
 
+def m006_batches(connection: sqlite3.Connection) -> None:
+    """Batches that went to providers, with their exact rows."""
+    run_script(
+        connection,
+        """
+        CREATE TABLE batch (
+            id INTEGER PRIMARY KEY,
+            run_id INTEGER NOT NULL REFERENCES run (id),
+            session_id INTEGER NOT NULL REFERENCES session (id),
+            judge_id INTEGER REFERENCES judge (id),
+            marker TEXT NOT NULL UNIQUE,
+            url TEXT NOT NULL,
+            state TEXT NOT NULL,
+            requests INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            worst_usd REAL,
+            created_at REAL NOT NULL,
+            sent_at REAL,
+            ended_at REAL,
+            remote_id TEXT NOT NULL,
+            status TEXT NOT NULL,
+            finished INTEGER NOT NULL,
+            words TEXT NOT NULL
+        );
+        CREATE INDEX batch_of_run ON batch (run_id);
+        CREATE TABLE batch_item (
+            batch_id INTEGER NOT NULL REFERENCES batch (id),
+            number INTEGER NOT NULL,
+            sample_id INTEGER NOT NULL REFERENCES sample (id),
+            attempt INTEGER NOT NULL,
+            prompt_sha TEXT NOT NULL,
+            raw_input INTEGER NOT NULL,
+            image_scale REAL NOT NULL,
+            image_sha256 TEXT NOT NULL,
+            image_note TEXT NOT NULL,
+            fate TEXT,
+            PRIMARY KEY (batch_id, number)
+        ) WITHOUT ROWID;
+        CREATE INDEX open_batch_item ON batch_item (sample_id) WHERE fate IS NULL;
+        """,
+    )
+
+
 MIGRATIONS: Mapping[str, Migration] = {
-    step.__name__: step for step in (m001_first, m002_score_changes, m003_control, m004_bench, m005_jobs)
+    step.__name__: step
+    for step in (m001_first, m002_score_changes, m003_control, m004_bench, m005_jobs, m006_batches)
 }
 """Name -> step, in order. Only ever added to: a name that a store has noted must keep its meaning."""
 

@@ -183,6 +183,11 @@ FROM (
             SELECT 1 FROM call
             WHERE call.run_id = :run AND call.sample_id = selection.sample_id
                 AND call.session_id >= :since AND call.final = 1 AND call.ok = 0 AND call.judge_id IS NULL))
+        AND NOT EXISTS (
+            -- A row that is out in a batch is being asked already.
+            SELECT 1 FROM batch_item INDEXED BY open_batch_item JOIN batch ON batch.id = batch_item.batch_id
+            WHERE batch_item.sample_id = selection.sample_id AND batch_item.fate IS NULL
+                AND batch.run_id = :run AND batch.judge_id IS NULL)
     ORDER BY selection.sample_id LIMIT :n
 );
 

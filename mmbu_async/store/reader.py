@@ -7,20 +7,22 @@ log, and memory is that of one page whatever the size of the run.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from mmbu_async.model import Completion, Json
-from mmbu_async.store import codec
+from mmbu_async.store import batch_jobs, codec
+from mmbu_async.store.batch_jobs import BatchItem, BatchRecord
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, AsyncConnection, named
 from mmbu_async.store.control import Control, control_from
 from mmbu_async.store.records import StoredSample
 from mmbu_async.store.sql import query
 
 SHAS_A_QUERY = 500
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +107,31 @@ class Reader:
                 found.setdefault(bytes.fromhex(sha), []).append(text)
         return found
 
+    async def open_batches(self, run_id: int) -> list[BatchRecord]:
+        """Batches of a run of which more is to come, oldest first."""
+        return await self._read(lambda connection: batch_jobs.batches(connection, run_id, only_open=True))
+
+    async def open_batch_items(self, marker: str) -> Mapping[int, BatchItem]:
+        """Number -> item, of those of a batch whose fate is not known."""
+        return await self._read(lambda connection: batch_jobs.open_items(connection, marker))
+
+    async def open_batch_shas(self, run_id: int, judge_id: int) -> set[str]:
+        """Filled prompts, by their SHA-256, that a judge is being asked in open batches of a run."""
+        return await self._read(lambda connection: batch_jobs.open_shas(connection, run_id, judge_id))
+
+    async def known_remote_batches(self, url: str) -> frozenset[str]:
+        """The names that the provider at an address has given to batches of this store."""
+        return await self._read(lambda connection: batch_jobs.known_remote(connection, url))
+
     async def control(self, run_id: int) -> Control:
         """What is asked of the process at work on a run."""
         return control_from(await self._page(query("control_page"), {"run": run_id}))
+
+    async def _read(self, look: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._connection.run_in_thread(look)
+        except sqlite3.Error as error:
+            raise named(error, self._path) from error
 
     async def _page(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Json:
         try:

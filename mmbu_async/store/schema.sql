@@ -290,3 +290,43 @@ CREATE TABLE service (
     since REAL NOT NULL,
     beat REAL NOT NULL
 );
+
+-- Requests that went, or were about to go, to a provider's batch API together.
+CREATE TABLE batch (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES run (id),
+    session_id INTEGER NOT NULL REFERENCES session (id),
+    judge_id INTEGER REFERENCES judge (id),     -- NULL: of the model under test
+    marker TEXT NOT NULL UNIQUE,                -- goes along with it, so that it is found again
+    url TEXT NOT NULL,                          -- base address of the provider
+    state TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    worst_usd REAL,                             -- the most that it can cost; NULL: unknown
+    created_at REAL NOT NULL,                   -- stored before it is sent
+    sent_at REAL,
+    ended_at REAL,
+    remote_id TEXT NOT NULL,                    -- the provider's name for it; '' while unknown
+    status TEXT NOT NULL,                       -- the provider's own word
+    finished INTEGER NOT NULL,                  -- requests that the provider is done with
+    words TEXT NOT NULL                         -- why it came to nothing
+);
+
+CREATE INDEX batch_of_run ON batch (run_id);
+
+-- One request of a batch.
+CREATE TABLE batch_item (
+    batch_id INTEGER NOT NULL REFERENCES batch (id),
+    number INTEGER NOT NULL,                    -- with the marker it makes the custom id
+    sample_id INTEGER NOT NULL REFERENCES sample (id),
+    attempt INTEGER NOT NULL,
+    prompt_sha TEXT NOT NULL,                   -- hexadecimal, of a judge's filled prompt; '' for the model
+    raw_input INTEGER NOT NULL,                 -- input tokens by the rules
+    image_scale REAL NOT NULL,
+    image_sha256 TEXT NOT NULL,
+    image_note TEXT NOT NULL,
+    fate TEXT,                                  -- NULL: not known yet, and nobody else may ask this row
+    PRIMARY KEY (batch_id, number)
+) WITHOUT ROWID;
+
+CREATE INDEX open_batch_item ON batch_item (sample_id) WHERE fate IS NULL;

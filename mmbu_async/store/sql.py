@@ -8,7 +8,7 @@ from importlib import resources
 
 FILES = (
     *("queries.sql", "comparing.sql", "exporting.sql", "browsing.sql", "judging.sql", "upkeep.sql"),
-    *("merging.sql", "control.sql", "benching.sql", "learning.sql", "jobs.sql"),
+    *("merging.sql", "control.sql", "benching.sql", "learning.sql", "batch_jobs.sql", "jobs.sql"),
 )
 """Files of named statements; no two statements have one name."""
 

@@ -17,6 +17,7 @@ from typing import Self
 from mmbu_async.errors import DataError
 from mmbu_async.model import Answer, Json, Sample, Score
 from mmbu_async.store import (
+    batch_jobs,
     changes,
     codec,
     control,
@@ -33,6 +34,7 @@ from mmbu_async.store import (
     verdicts,
     votes,
 )
+from mmbu_async.store.batch_jobs import BatchRecord
 from mmbu_async.store.changes import Rescore, ScoreChange
 from mmbu_async.store.connect import BUSY_TIMEOUT_S, Synchronous, connect, named_errors
 from mmbu_async.store.control import Control, Limits
@@ -302,6 +304,18 @@ class Store:
             return control.ask(
                 self._connection, run_id, paused=paused, limits=limits or {}, settle=settle, now=now
             )
+
+    # ------------------------------------------------------------ batches at providers
+
+    def batches(self, run_id: int, *, only_open: bool = False) -> list[BatchRecord]:
+        """Batches of a run, oldest first; `only_open`: those of which more is to come."""
+        with self._named():
+            return batch_jobs.batches(self._connection, run_id, only_open=only_open)
+
+    def open_batches(self) -> dict[int, int]:
+        """Run -> batches that are out at a provider, of the runs that have any."""
+        with self._named():
+            return batch_jobs.open_by_run(self._connection)
 
     # ------------------------------------------------------------ where a run stands
 
