@@ -130,9 +130,8 @@ class _Calls:
         """The JSON object that answers."""
         url = self._url(path, query)
         try:
-            async with self._transport.request(
-                method, url, self._headers | (headers or {}), data
-            ) as response:
+            sent = {**self._headers, **(headers or {})}
+            async with self._transport.request(method, url, sent, data) as response:
                 body = b"".join([chunk async for chunk in response.chunks()])
                 self._check(response, body)
         except TransportError as error:
@@ -192,7 +191,7 @@ class _Calls:
         return Result(custom_id=result.custom_id, end=result.end, outcome=masked(result.outcome, self._key))
 
     async def _listed(self, path: str, after: str, since: float) -> AsyncIterator[RemoteBatch]:
-        """Batches from the newest on to those that are too old. `after` is what the vendor calls its cursor."""
+        """Batches from the newest on to those that are too old. `after`: the vendor's word for its cursor."""
         query = f"limit={PAGE}"
         for _ in range(PAGES):
             page = await self._call("GET", path, query=query)
