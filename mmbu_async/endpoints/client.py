@@ -18,7 +18,7 @@ from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.anthropic import AnthropicMessages
 from mmbu_async.endpoints.azure import AzureChat
 from mmbu_async.endpoints.concurrency import START, AdaptiveConcurrency, Outcome
-from mmbu_async.endpoints.exchange import Body, Exchange, HttpExchange
+from mmbu_async.endpoints.exchange import Body, Exchange, Exchanged, HttpExchange
 from mmbu_async.endpoints.gate import Draining, Gate
 from mmbu_async.endpoints.gemini import Gemini
 from mmbu_async.endpoints.limits import RequestRate, TokenBudget
@@ -26,6 +26,7 @@ from mmbu_async.endpoints.openai import OpenAIChat
 from mmbu_async.endpoints.prices import Price
 from mmbu_async.endpoints.responses import OpenAIResponses
 from mmbu_async.endpoints.retries import RetryPolicy, with_retries
+from mmbu_async.endpoints.shared import KeyLimits, Party, SharedLine
 from mmbu_async.endpoints.transport import Transport
 from mmbu_async.endpoints.wire import WireFormat
 from mmbu_async.model import (
@@ -37,6 +38,7 @@ from mmbu_async.model import (
     Timing,
     Usage,
 )
+from mmbu_async.telemetry import About, EndpointState, Observer, Seen, current
 
 WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {
     "openai": OpenAIChat,
@@ -45,6 +47,9 @@ WIRE_FORMATS: dict[str, Callable[[], WireFormat]] = {
     "anthropic": AnthropicMessages,
     "gemini": Gemini,
 }
+
+MOST = 10_000
+"""Calls under way at once that a run may be given: where others learn, it starts with all of its own."""
 
 Keep = Callable[[Attempt, bool], Awaitable[None]]
 """Told of each attempt, and whether it is the row's last. Awaited inside the slot for a reply."""
@@ -85,23 +90,39 @@ class EndpointClient:
         transport: Transport | None = None,
         exchange: Exchange | None = None,
         start_concurrency: int = START,
+        role: str = "model",
+        run: str = "",
+        shared: tuple[SharedLine, Party] | None = None,
     ) -> None:
+        """`role` (`model` or `judge`) and `run` are for those who watch. `shared`: the line of the key and
+        the run that calls, where other runs call on the key too. What the key takes is learnt there, and this
+        client keeps to its own limits before it."""
         self.settings = settings
         self.price = price
         self.wire = WIRE_FORMATS[settings.endpoint]()
+        self._exchange: Exchange = exchange or HttpExchange(settings, self.wire, key=key, transport=transport)
+        self._seat = None if shared is None else shared[0].seat(shared[1], _limits(settings))
         self.gate = Gate(
-            AdaptiveConcurrency(settings.concurrency, start_concurrency),
+            AdaptiveConcurrency(settings.concurrency, start_concurrency if shared is None else MOST),
             RequestRate(settings.rpm),
             TokenBudget(settings.tpm),
+            beyond=self._seat,
         )
         self._purse = purse
         self._random = random
         self._policy = RetryPolicy(max_attempts=settings.max_attempts, max_time_s=settings.max_retry_time)
-        self._exchange: Exchange = exchange or HttpExchange(settings, self.wire, key=key, transport=transport)
         self._stack = AsyncExitStack()
+        self._role, self._run = role, run
+        self._observer: Observer | None = None
+        """None: nobody watches, and nothing is told."""
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
+        if (telemetry := current()) is not None:
+            about = About.of(self.settings, role=self._role, run=self._run)
+            self._observer = self._stack.enter_context(telemetry.endpoint(about, self._state))
+        if self._seat is not None:
+            self._stack.callback(self._seat.leave)
         if isinstance(self._exchange, HttpExchange):
             await self._stack.enter_async_context(self._exchange)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
@@ -116,6 +137,8 @@ class EndpointClient:
         """Take over the limits of these settings, at once; they differ in nothing else."""
         self.settings = settings
         self.gate.limit(concurrency=settings.concurrency, rpm=settings.rpm, tpm=settings.tpm)
+        if self._seat is not None:
+            self._seat.limit(_limits(settings))
 
     async def call(self, body: Body, expected: Expected, keep: Keep) -> Completion | Failure:
         """The outcome that stands after all attempts. Raises Draining when no further call may start.
@@ -154,8 +177,12 @@ class EndpointClient:
             return outcome
 
         async def note(failure: Failure, decision: RetryDecision) -> None:
+            if decision.again and self._observer is not None:
+                self._observer.retried(failure.kind)
             if decision.again and decision.rate_limited and failure.retry_after_s:
                 self.gate.pause(failure.retry_after_s)
+                if self._observer is not None:
+                    self._observer.paused(failure.retry_after_s)
             await keep(last[0], not decision.again)
 
         return await with_retries(
@@ -170,10 +197,42 @@ class EndpointClient:
     async def _attempt(self, number: int, body: Body) -> Attempt:
         """One exchange, whatever comes of it."""
         started_at = time.time()
-        made = await self._exchange.send(body)
+        try:
+            made = await self._exchange.send(body)
+        except BaseException:
+            self._tell(number, body, started_at, None, None)
+            raise
         timing = Timing(started_at=started_at, total_s=made.total_s, first_token_s=made.first_token_s)
         cost_usd = self._cost(made.outcome, sent=made.sent)
+        self._tell(number, body, started_at, made, cost_usd)
         return Attempt(number=number, timing=timing, outcome=made.outcome, cost_usd=cost_usd)
+
+    def _tell(
+        self, number: int, body: Body, started_at: float, made: Exchanged | None, cost_usd: float | None
+    ) -> None:
+        """Whoever watches; `made` None: the exchange was cancelled."""
+        if self._observer is None:
+            return
+        seen = Seen(
+            started_at=started_at,
+            total_s=time.time() - started_at if made is None else made.total_s,
+            first_token_s=None if made is None else made.first_token_s,
+            outcome=None if made is None else made.outcome,
+            number=number,
+            cost_usd=cost_usd,
+            bytes_up=len(body) if isinstance(body, bytes) else 0,
+            bytes_down=0 if made is None else made.bytes_down,
+        )
+        self._observer.ended(seen)
+
+    def _state(self) -> EndpointState:
+        state = self.gate.concurrency.state
+        return EndpointState(
+            in_flight=state.in_flight,
+            waiting=self.gate.waiting,
+            limit=state.cap,
+            pause_s=self.gate.pause_left,
+        )
 
     def _cost(self, outcome: Completion | Failure, *, sent: bool) -> float | None:
         """Dollars; None: unknown. A call that the endpoint answered with an error status is not charged."""
@@ -192,6 +251,10 @@ class EndpointClient:
         return self.price.cost(
             Usage(input_tokens=expected.input_tokens, output_tokens=expected.most_output_tokens)
         )
+
+
+def _limits(settings: CallSettings) -> KeyLimits:
+    return KeyLimits(concurrency=settings.concurrency, rpm=settings.rpm, tpm=settings.tpm)
 
 
 def _load(outcome: Completion | Failure | None) -> Outcome:

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
 from mmbu_async.endpoints.concurrency import AdaptiveConcurrency, Outcome, Slot
 from mmbu_async.endpoints.limits import Clock, RequestRate, Reservation, TokenBudget
@@ -29,11 +30,29 @@ class Pass:
 
     slot: Slot
     reservation: Reservation
+    beyond: Pass | None = None
+    """That of the line which several gates share."""
 
     def leave(self, outcome: Outcome, tokens: float) -> None:
         """The call ended and used this many tokens."""
         self.reservation.settle(tokens)
-        self.slot.release(outcome)
+        if self.beyond is None:
+            self.slot.release(outcome)
+        else:
+            # What the endpoint says of its load, it says of the key: it is learnt there, for all gates.
+            self.slot.release(Outcome.OTHER)
+            self.beyond.leave(outcome, tokens)
+
+
+class Beyond(Protocol):
+    """A place in a line that several gates share: see `shared.Seat`."""
+
+    async def take(self, tokens: float) -> Pass: ...
+
+    def pause(self, seconds: float) -> None: ...
+
+    @property
+    def pause_left(self) -> float: ...
 
 
 class Gate:
@@ -45,11 +64,13 @@ class Gate:
         rate: RequestRate,
         tokens: TokenBudget,
         *,
+        beyond: Beyond | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         self.concurrency = concurrency
         self._rate = rate
         self._tokens = tokens
+        self._beyond = beyond
         self._clock = clock
         self._line: deque[tuple[asyncio.Future[Pass], float]] = deque()
         self._first: asyncio.Future[Pass] | None = None
@@ -70,6 +91,8 @@ class Gate:
     @property
     def pause_left(self) -> float:
         """Seconds until calls are started again; 0 where none are held back by a pause."""
+        if self._beyond is not None:
+            return self._beyond.pause_left
         return max(0.0, self.concurrency.paused_until - self._clock())
 
     @property
@@ -92,6 +115,9 @@ class Gate:
 
     def pause(self, seconds: float) -> None:
         """Start no call for a while: Retry-After. Calls under way go on."""
+        if self._beyond is not None:
+            self._beyond.pause(seconds)
+            return
         until = self._clock() + min(seconds, LONGEST_PAUSE_S)
         self.concurrency.pause_until(until)
         self._tokens.pause_until(until)
@@ -172,12 +198,13 @@ class Gate:
         try:
             await self._rate.acquire()
             reservation = await self._tokens.reserve(tokens)
+            beyond = None if self._beyond is None else await self._beyond.take(tokens)
         except asyncio.CancelledError:
             turn.cancel()
             raise
         finally:
             self._first = None
-        granted = Pass(slot=slot, reservation=reservation)
+        granted = Pass(slot=slot, reservation=reservation, beyond=beyond)
         if turn.done():
             granted.leave(Outcome.OTHER, 0)
         elif not self._going.is_set():
