@@ -7,10 +7,11 @@ async with EndpointClient(settings, ...) as client:
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol, Self
 
@@ -140,8 +141,12 @@ class EndpointClient:
         if self._seat is not None:
             self._seat.limit(_limits(settings))
 
-    async def call(self, body: Body, expected: Expected, keep: Keep) -> Completion | Failure:
+    async def call(
+        self, body: Body, expected: Expected, keep: Keep, *, patience_s: float = math.inf
+    ) -> Completion | Failure:
         """The outcome that stands after all attempts. Raises Draining when no further call may start.
+
+        `patience_s`: seconds after which no further attempt is made, waits that the endpoint asks for apart.
 
         A reply is handed to `keep` before its slot is given back, so that at most `concurrency` paid replies
         can ever be unstored.
@@ -187,7 +192,7 @@ class EndpointClient:
 
         return await with_retries(
             attempt,
-            self._policy,
+            replace(self._policy, max_unasked_s=patience_s),
             sleep=self.gate.sleep,
             clock=self.gate.time_for_calls,
             random=self._random,

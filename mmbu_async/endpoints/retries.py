@@ -6,6 +6,7 @@ concurrency control.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -28,6 +29,8 @@ class RetryPolicy:
     base_s: float = 1.0
     """The first wait is drawn from 0 to this; each further bound doubles (full jitter)."""
     longest_s: float = 60.0
+    max_unasked_s: float = math.inf
+    """The same bound as `max_time_s`, for time in which the endpoint did not ask to be left alone."""
 
 
 def decide(outcome: Completion | Failure, counted: int, policy: RetryPolicy, random: Random) -> RetryDecision:
@@ -67,11 +70,12 @@ async def with_retries(
     """
     counted = 0
     number = 0
+    asked_s = 0.0
     began = clock()
     last = RetryDecision(again=False)
 
     async def attempt() -> Completion | Failure:
-        nonlocal number, counted, last
+        nonlocal number, counted, asked_s, last
         number += 1
         counted += 1
         outcome = await operation(number)
@@ -80,7 +84,9 @@ async def with_retries(
         last = decide(outcome, counted, policy, random)
         if not last.counts:
             counted -= 1
-        late = clock() - began + last.wait_s > policy.max_time_s
+        asked_s += 0.0 if last.counts else last.wait_s
+        after = clock() - began + last.wait_s
+        late = after > policy.max_time_s or after - asked_s > policy.max_unasked_s
         if counted >= policy.max_attempts or late:
             last = RetryDecision(again=False, rate_limited=last.rate_limited)
         await note(outcome, last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import dataclass
 
@@ -74,7 +75,7 @@ class InferStage:
         async for row in self.ready:
             await self.ask(row)
 
-    async def ask(self, row: ReadyRow) -> Completion | Failure | None:
+    async def ask(self, row: ReadyRow, *, patience_s: float = math.inf) -> Completion | Failure | None:
         """Ask the model about one row and hand its reply on; None when the run is draining."""
         sample = row.row.sample
 
@@ -91,7 +92,8 @@ class InferStage:
 
         self.monitor.under_way[sample.id] = time.monotonic()
         try:
-            outcome = await self.client.call(row.body, self.estimator.expect(row.raw_input), keep)
+            expected = self.estimator.expect(row.raw_input)
+            outcome = await self.client.call(row.body, expected, keep, patience_s=patience_s)
         except Draining:
             return None
         finally:

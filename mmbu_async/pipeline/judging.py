@@ -8,6 +8,7 @@ waited for; only what is left is asked.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -128,7 +129,7 @@ class JudgeStage:
         async for task in self.asks:
             await self.ask(task)
 
-    async def ask(self, task: JudgeTask) -> bool | None:
+    async def ask(self, task: JudgeTask, *, patience_s: float = math.inf) -> bool | None:
         """Buy a verdict for a prompt and give it to every row that waits for it."""
         body = self.client.wire.body(self.client.settings, task.prompt, ())
         raw_input = text_tokens(task.prompt.text)
@@ -149,7 +150,8 @@ class JudgeStage:
         self.monitor.under_way[here] = time.monotonic()
         try:
             for _ in range(ASKS):
-                last = await self.client.call(body, self.estimator.expect(raw_input), keep)
+                expected = self.estimator.expect(raw_input)
+                last = await self.client.call(body, expected, keep, patience_s=patience_s)
                 if isinstance(last, Failure):
                     break
                 self._proven = True

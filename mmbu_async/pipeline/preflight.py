@@ -1,7 +1,14 @@
-"""Before a long run one row goes to the model and its answer to each judge; all is kept like any other."""
+"""Before a long run one row goes to the model and its answer to each judge; all is kept like any other.
+
+Somebody may be waiting for it, so that it is short: a minute or two of tries and, since an endpoint that is
+slow is no dead one, the time limit of the attempt that is under way then, of the model and of the judges.
+Only an endpoint that asks to be left alone (Retry-After) is waited for longer.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 
 from mmbu_async.errors import EndpointDownError
@@ -14,6 +21,8 @@ from mmbu_async.store import StoredSample
 
 TRIES = 3
 """Rows that may be refused (a content policy) or get no verdict before the run is not begun."""
+PATIENCE_S = 120.0
+"""Seconds from the beginning after which no further attempt is made."""
 SEARCHED = 4
 """Pages searched for a row that needs the judge."""
 
@@ -22,6 +31,7 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
     """Requests the stop of the run when the model or a judge cannot answer."""
     if not with_model:
         return
+    until = time.monotonic() + PATIENCE_S
     tried = 0
     # Judges that have given no verdict on any of the rows; None before the first reply.
     silent: list[str] | None = None
@@ -32,13 +42,13 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
         if not isinstance(prepared, ReadyRow):
             # A broken image says nothing of the endpoint. The run meets the row again and records it.
             continue
-        outcome = await infer.ask(prepared)
+        outcome = await infer.ask(prepared, patience_s=until - time.monotonic())
         if isinstance(outcome, Completion):
-            now = await _silent(infer.panel)
+            now = await _silent(infer.panel, until)
             silent = now if silent is None else [label for label in silent if label in now]
         judged = silent == []
         tried += 1
-        if judged or tried == TRIES:
+        if judged or tried == TRIES or time.monotonic() > until:
             break
     else:
         return
@@ -49,9 +59,10 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
     if isinstance(outcome, Failure):
         what = "the model did not answer"
         why = f" ({outcome.message})"
+    rows = f"{tried} rows" if tried > 1 else "row"
     infer.stop.request(
         EndpointDownError(
-            f"preflight: {what} the first {tried} rows{why}; `mmbu doctor` says more, "
+            f"preflight: {what} the first {rows}{why}; `mmbu doctor` says more, "
             "--no-preflight runs all the same."
         )
     )
@@ -62,16 +73,19 @@ def _refused(outcome: Completion | Failure | None) -> bool:
     return isinstance(outcome, Failure) and outcome.kind not in TRANSIENT_KINDS
 
 
-async def _silent(panel: Panel) -> list[str]:
-    """Judges that gave the row just answered no verdict, where it needs one."""
-    return [stage.label for stage in panel.stages if not await _judged(stage)]
+async def _silent(panel: Panel, until: float) -> list[str]:
+    """Judges that gave the row just answered no verdict, where it needs one. They are asked side by side: a
+    panel of dead ones costs the time of one."""
+    async with asyncio.TaskGroup() as group:
+        asked = [(stage.label, group.create_task(_judged(stage, until))) for stage in panel.stages]
+    return [label for label, task in asked if not task.result()]
 
 
-async def _judged(judge: JudgeStage) -> bool:
+async def _judged(judge: JudgeStage, until: float) -> bool:
     if not len(judge.queue):
         return True
     task = await judge.next_unknown()
-    return task is None or await judge.ask(task) is not None
+    return task is None or await judge.ask(task, patience_s=until - time.monotonic()) is not None
 
 
 async def _candidates(infer: InferStage) -> AsyncIterator[StoredSample]:

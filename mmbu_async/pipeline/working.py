@@ -125,7 +125,15 @@ class Worker:
             # With the limits that were asked for meanwhile.
             publish=stored_config(steering.config) if published else None,
         )
+        if isinstance(reason, InterruptedRunError) and self._complete():
+            log.info("nothing was left to do when the last calls had finished")
+            return None
         return reason
+
+    def _complete(self) -> bool:
+        """Whether every row has its score. A rejudge that is interrupted has not put its own into force."""
+        counts = self.store.counts(self.run.id)
+        return not self.work.judge_anew and counts.scored == counts.selected
 
     def _warn(self, judged: bool) -> None:
         """Before a key goes out and money is spent."""

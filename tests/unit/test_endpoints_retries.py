@@ -250,3 +250,14 @@ async def test_limits_hold_whatever_comes(
     assert len(w.slept) == len(w.numbers) - 1
     if isinstance(outcome, Failure):
         assert not w.told[-1][1].again
+
+
+def test_patience_ends_without_the_waits_that_were_asked_for() -> None:
+    """Three that ask for 30 s each, then trouble."""
+    policy = RetryPolicy(max_unasked_s=120.0)
+    world = World(iter([LIMITED, LIMITED, LIMITED, *repeat(failure(), 9)]), call_s=50.0)
+    assert asyncio.run(world.run(policy)) == LIMITED
+    assert len(world.numbers) == 3, "150 s, of which nobody asked for a second"
+    world = World(iter([LIMITED, LIMITED, LIMITED, *repeat(failure(), 9)]), call_s=25.0)
+    assert asyncio.run(world.run(policy)) == failure()
+    assert len(world.numbers) == 5, "no attempt is started after 120 s, and the waits of 90 s do not count"
