@@ -84,6 +84,10 @@ class Viewer:
 
     async def context(self, _app: web.Application) -> AsyncIterator[None]:
         yield
+        self.close()
+
+    def close(self) -> None:
+        """Does not wait for what is under way."""
         self._desk.close()
         self._pictures.close()
 
