@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.parsed import parsed
 from mmbu_async.endpoints.wire import (
     MEDIA_TYPES,
     count_of,
@@ -101,7 +100,7 @@ class AnthropicStream:
         self._error: Mapping[str, Any] | None = None
 
     def feed(self, event: bytes) -> None:
-        data = orjson.loads(event)
+        data = parsed(event)
         kind = data.get("type") if isinstance(data, dict) else None
         if kind == "content_block_delta":
             delta = data.get("delta") or {}

@@ -13,14 +13,14 @@ minute or of a day (`QuotaFailure`); the wait that comes with the latter is that
 from __future__ import annotations
 
 import email.utils
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-import orjson
-
+from mmbu_async.endpoints.parsed import parsed
 from mmbu_async.model import Failure, FailureKind, Json
 
 CUT_SHORT = "the stream ended before the reply did"
@@ -145,7 +145,7 @@ def failure_in_ok_body(payload: Json, headers: Headers, status: int) -> Failure 
         return malformed("the body is JSON but no object", headers, status)
     if not payload.get("error") and payload.get("object") != "error" and payload.get("type") != "error":
         return None
-    words = _words(orjson.dumps(payload))
+    words = _words(json.dumps(payload).encode())
     asked = retry_after(headers, now=None)
     inner = _inner_status(words.codes)
     if inner == HTTPStatus.TOO_MANY_REQUESTS and asked is None:
@@ -255,8 +255,8 @@ def _words(body: bytes) -> _Words:
     asked = _ASKED.search(text)
     wait_s = _duration(asked[1]) if asked else None
     try:
-        payload = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        payload = parsed(body)
+    except ValueError:
         title = _TITLE.search(text)
         return _Words(message=_one_line(title[1] if title else _TAG.sub(" ", text)), wait_s=wait_s)
     if isinstance(payload, list) and len(payload) == 1:

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.parsed import parsed
 from mmbu_async.endpoints.wire import MEDIA_TYPES, count_of, fields_of, is_count, parts_of, table_of
 from mmbu_async.model import Completion, Failure, Finish, Json, PreparedImage, Prompt, Usage
 
@@ -89,7 +88,7 @@ class GeminiStream:
         self._error: Mapping[str, Any] | None = None
 
     def feed(self, event: bytes) -> None:
-        data = orjson.loads(event)
+        data = parsed(event)
         if isinstance(data, dict):
             self.take(data)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.parsed import parsed
 from mmbu_async.endpoints.wire import (
     MEDIA_TYPES,
     cache_key,
@@ -120,7 +119,7 @@ class OpenAIStream:
         if event == b"[DONE]":
             self._done = True
             return
-        chunk = orjson.loads(event)
+        chunk = parsed(event)
         if not isinstance(chunk, dict):
             return
         if chunk.get("error"):

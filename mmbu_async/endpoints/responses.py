@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import CUT_SHORT, Headers, failure_in_ok_body, malformed, request_id
+from mmbu_async.endpoints.parsed import parsed
 from mmbu_async.endpoints.wire import (
     MEDIA_TYPES,
     cache_key,
@@ -90,7 +89,7 @@ class ResponsesStream:
         if event == b"[DONE]":
             # OpenAI sends none here; servers that speak chat completions as well do.
             return
-        data = orjson.loads(event)
+        data = parsed(event)
         kind = data.get("type") if isinstance(data, dict) else None
         if kind == "response.output_text.delta":
             self.spoken += 1

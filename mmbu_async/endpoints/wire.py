@@ -15,6 +15,7 @@ import pybase64
 
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import Headers, failure_in_ok_body, malformed
+from mmbu_async.endpoints.parsed import parsed
 from mmbu_async.model import Completion, Failure, ImageSlot, Json, PreparedImage, Prompt
 
 
@@ -66,8 +67,8 @@ def request_url(settings: CallSettings, wire: WireFormat) -> str:
 def read_response(wire: WireFormat, status: int, headers: Headers, body: bytes) -> Completion | Failure:
     """The reply in a response under status 200, or why there is none."""
     try:
-        payload = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        payload = parsed(body)
+    except ValueError:
         return malformed("the body is no JSON", headers, status, body[:2000])
     if (failure := failure_in_ok_body(payload, headers, status)) is not None:
         return failure

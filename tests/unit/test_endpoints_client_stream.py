@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -233,3 +234,15 @@ async def test_a_stream_is_tried_again(endpoint: str) -> None:
         assert isinstance(await it.call(), Completion)
     assert it.book.finals == [False, True]
     assert len(it.transport.sent) == 2
+
+
+async def test_a_character_whose_halves_come_one_after_the_other_is_whole() -> None:
+    """Servers that cut texts by UTF-16 send them so; the other half may never come."""
+
+    def half(text: str) -> bytes:
+        return b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
+
+    pieces = [*OPENAI[:4], half("\ud83d"), half("\ude00"), half("\ud83d"), *OPENAI[4:]]
+    made = await streamed(pieces, "openai")
+    assert isinstance(made.outcome, Completion), made.outcome
+    assert made.outcome.text == "<answer>4</answer>\N{GRINNING FACE}\ufffd"

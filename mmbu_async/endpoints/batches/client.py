@@ -25,6 +25,7 @@ from mmbu_async.endpoints.batches.transport import BatchTransport
 from mmbu_async.endpoints.batches.upload import Upload
 from mmbu_async.endpoints.failures import failure_from_response, malformed
 from mmbu_async.endpoints.masking import masked
+from mmbu_async.endpoints.parsed import parsed, whole
 from mmbu_async.endpoints.transport import StreamedResponse, TransportError
 from mmbu_async.endpoints.wire import WireFormat, table_of
 from mmbu_async.model import Failure, FailureKind, Json
@@ -182,13 +183,14 @@ class _Calls:
 
     def _result(self, line: bytes) -> Result | None:
         try:
-            payload = orjson.loads(line)
+            payload = parsed(line)
             result = self.form.result(payload, self._wire, now=self._clock())
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
         if result.outcome is None:
             return result
-        return Result(custom_id=result.custom_id, end=result.end, outcome=masked(result.outcome, self._key))
+        outcome = masked(whole(result.outcome), self._key)
+        return Result(custom_id=result.custom_id, end=result.end, outcome=outcome)
 
     async def _listed(self, path: str, after: str, since: float) -> AsyncIterator[RemoteBatch]:
         """Batches from the newest on to those that are too old. `after`: the vendor's word for its cursor."""
