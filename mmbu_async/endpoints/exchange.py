@@ -13,7 +13,7 @@ from typing import Protocol, Self
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import failure_from_response, malformed
 from mmbu_async.endpoints.masking import masked
-from mmbu_async.endpoints.parsed import whole
+from mmbu_async.endpoints.parsed import whole_texts
 from mmbu_async.endpoints.sse import events
 from mmbu_async.endpoints.transport import (
     AiohttpTransport,
@@ -107,7 +107,7 @@ class HttpExchange:
             sent = error.sent
             outcome = Failure(kind=error.kind, message=str(error))
         total_s = time.perf_counter() - began
-        outcome = masked(whole(outcome), self._key)
+        outcome = masked(whole_texts(outcome), self._key)
         return Exchanged(outcome=outcome, total_s=total_s, first_token_s=first_token_s, sent=sent)
 
     async def _streamed(self, body: bytes, began: float) -> tuple[Completion | Failure, float | None]:

@@ -22,7 +22,7 @@ _TEXTS_OF_COMPLETION = ("text", "reasoning", "finish_raw", "model", "request_id"
 
 def parsed(body: bytes) -> Json:
     """Raises ValueError for what is no JSON. Texts may hold half a surrogate pair: the other half may come
-    with the next event of a stream, and `whole` deals with the rest."""
+    with the next event of a stream, and `whole_texts` deals with the rest."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -32,7 +32,7 @@ def parsed(body: bytes) -> Json:
             raise error from None
 
 
-def whole(outcome: Completion | Failure) -> Completion | Failure:
+def whole_texts(outcome: Completion | Failure) -> Completion | Failure:
     """The same with the halves of surrogate pairs joined in all of its texts, and U+FFFD for lone ones."""
     names = _TEXTS_OF_FAILURE if isinstance(outcome, Failure) else _TEXTS_OF_COMPLETION
     broken = [name for name in names if not _is_text(getattr(outcome, name))]

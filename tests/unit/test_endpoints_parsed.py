@@ -9,7 +9,7 @@ import pytest
 from multidict import CIMultiDict
 
 from mmbu_async.endpoints.client import WIRE_FORMATS
-from mmbu_async.endpoints.parsed import parsed, whole
+from mmbu_async.endpoints.parsed import parsed, whole_texts
 from mmbu_async.endpoints.wire import WireFormat, read_response
 from mmbu_async.model import Completion, Failure, FailureKind, Finish
 from tests.fake_endpoint import FakeTransport, answer, rig, scripted
@@ -49,7 +49,7 @@ def test_half_a_character_is_no_reason_to_buy_a_reply_again(name: str, broken: s
     body = json.dumps(bodies(SAID + broken)[name]).encode()
     found = read_response(wire, 200, NOTHING, body)
     assert isinstance(found, Completion), found
-    found = whole(found)
+    found = whole_texts(found)
     assert isinstance(found, Completion)
     assert found.text.startswith(SAID)
     assert found.text.encode(), "can be stored"
@@ -80,14 +80,14 @@ def test_an_error_with_half_a_character_is_an_error() -> None:
     found = read_response(wire, 200, NOTHING, body)
     assert isinstance(found, Failure)
     assert found.kind is FailureKind.QUOTA
-    told = whole(found)
+    told = whole_texts(found)
     assert isinstance(told, Failure)
     assert told.message == "no \ufffd credit"
 
 
 def test_texts_that_are_whole_stay_the_same_object() -> None:
     found = Completion(text="4", finish=Finish.STOP)
-    assert whole(found) is found
+    assert whole_texts(found) is found
 
 
 async def test_a_reply_with_half_a_character_is_bought_once() -> None:

@@ -25,7 +25,7 @@ from mmbu_async.endpoints.batches.transport import BatchTransport
 from mmbu_async.endpoints.batches.upload import Upload
 from mmbu_async.endpoints.failures import failure_from_response, malformed
 from mmbu_async.endpoints.masking import masked
-from mmbu_async.endpoints.parsed import parsed, whole
+from mmbu_async.endpoints.parsed import parsed, whole_texts
 from mmbu_async.endpoints.transport import StreamedResponse, TransportError
 from mmbu_async.endpoints.wire import WireFormat, table_of
 from mmbu_async.model import Failure, FailureKind, Json
@@ -189,7 +189,7 @@ class _Calls:
             return None
         if result.outcome is None:
             return result
-        outcome = masked(whole(result.outcome), self._key)
+        outcome = masked(whole_texts(result.outcome), self._key)
         return Result(custom_id=result.custom_id, end=result.end, outcome=outcome)
 
     async def _listed(self, path: str, after: str, since: float) -> AsyncIterator[RemoteBatch]:
