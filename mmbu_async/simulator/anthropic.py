@@ -41,6 +41,9 @@ class Anthropic:
     """Messages."""
 
     name = "anthropic"
+    vendor = "anthropic"
+    needs_key = True
+    reply_prefix = "msg_01"
 
     def key(self, sent: Mapping[str, str]) -> str:
         return sent.get("x-api-key", "").strip() or bearer(sent)
@@ -77,7 +80,9 @@ class Anthropic:
                 else:
                     raise _bad(f"{where}: Input tag '{kind}' does not match any of the expected tags")
         system = payload.get("system", "")
+        marked = False
         if isinstance(system, list):
+            marked = any(isinstance(block, dict) and block.get("cache_control") for block in system)
             system = "\n".join(str(block.get("text", "")) for block in system if isinstance(block, dict))
         return ChatRequest(
             model=payload["model"],
@@ -88,6 +93,7 @@ class Anthropic:
             stream=payload.get("stream") is True,
             include_usage=True,
             content=content_hash(self.name, payload),
+            cacheable=str(system) if marked else "",
         )
 
     def body(self, reply: Reply, envelope: Envelope) -> Json:
@@ -143,6 +149,9 @@ class Anthropic:
 
     def error_event(self, error: ApiError, envelope: Envelope) -> bytes:
         return b"event: error\ndata: " + orjson.dumps(self.error(error, envelope.request_id)) + b"\n\n"
+
+    def failed(self, error: ApiError, envelope: Envelope) -> Json:
+        return self.error(error, envelope.request_id)
 
     def error(self, error: ApiError, request_id: str) -> Json:
         kind = ANTHROPIC[error.code][1]

@@ -110,7 +110,14 @@ def _window(text: str) -> tuple[float, float]:
 
 
 def announce(url: str) -> None:
-    sys.stdout.write(json.dumps({"url": url, "openai": url + "/v1", "anthropic": url}) + "\n")
+    bases = {
+        "openai": url + "/v1",
+        "responses": url + "/v1",
+        "azure": url,
+        "anthropic": url,
+        "gemini": url + "/v1beta",
+    }
+    sys.stdout.write(json.dumps({"url": url} | bases) + "\n")
     sys.stdout.flush()
 
 

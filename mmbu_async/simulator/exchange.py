@@ -46,7 +46,7 @@ class Exchange:
         self._reply: Reply | None = None
         self._bytes_in = 0
         digits = hashlib.sha256(f"{desk.config.seed} {self._number}".encode()).hexdigest()
-        self._request_id = f"req_{digits[:32]}" if wire.name == "openai" else f"req_011{digits[:21]}"
+        self._request_id = f"req_{digits[:32]}" if wire.vendor == "openai" else f"req_011{digits[:21]}"
 
     async def run(self) -> web.StreamResponse:
         aborted = True
@@ -103,7 +103,7 @@ class Exchange:
 
     def _check_key(self) -> None:
         config = self._desk.config
-        if self._wire.name == "anthropic" and not self._key:
+        if self._wire.needs_key and not self._key:
             raise self._api_error("no_key")
         if config.keys and self._key not in config.keys:
             raise self._api_error("unauthorized" if self._key else "no_key")
@@ -163,7 +163,7 @@ class Exchange:
             if findings is None:
                 raise self._api_error("image_parse")
         text = replies.speak(request, findings, self._desk.config.reply_tokens)
-        return replies.reply(text, request, self._fault)
+        return self._desk.cached(self._key, request, replies.reply(text, request, self._fault))
 
     def _latency_s(self, request: ChatRequest) -> float:
         return service.latency_s(self._desk, request, self._occurrence, self._fault)
@@ -182,7 +182,7 @@ class Exchange:
             return await self._stream(request, reply, envelope, due)
         value = self._wire.body(reply, envelope)
         if self._fault is Fault.ERROR_IN_200:
-            value = self._wire.error(self._api_error("server_error"), self._request_id)
+            value = self._wire.failed(self._api_error("server_error"), envelope)
         body = orjson.dumps(value)
         if self._fault is Fault.MALFORMED_JSON:
             body = body[: len(body) * 2 // 3]
@@ -233,25 +233,29 @@ class Exchange:
     async def _refuse(self, error: ApiError) -> web.StreamResponse:
         self._status, self._error = error.status, error.code
         body = orjson.dumps(self._wire.error(error, self._request_id))
-        all_headers = self._headers("application/json") | dict(error.headers)
+        media_type = "application/json"
+        if error.status == 200 and self._request is not None and self._request.stream:
+            body, media_type = b"data: " + body + b"\r\n\r\n", "text/event-stream"
+        all_headers = self._headers(media_type) | dict(error.headers)
         response = await delivery.start(self._http, error.status, all_headers, len(body))
         await delivery.whole(response, body)
         return response
 
     def _headers(self, media_type: str) -> dict[str, str]:
-        name = "x-request-id" if self._wire.name == "openai" else "request-id"
-        base = {"content-type": media_type, name: self._request_id}
-        if self._wire.name == "openai":
+        base = {"content-type": media_type}
+        if self._wire.vendor == "anthropic":
+            base["request-id"] = self._request_id
+        if self._wire.vendor == "openai":
+            base["x-request-id"] = self._request_id
             base |= {"openai-version": "2020-10-01", "openai-organization": "org-simulator"}
         if self._limits is None:
             return base
-        return base | headers.rate_limit_headers(self._wire.name, self._limits, self._desk.wall())
+        return base | headers.rate_limit_headers(self._wire.vendor, self._limits, self._desk.wall())
 
     def _envelope(self, request: ChatRequest) -> Envelope:
         digits = hashlib.sha256(f"{request.content} {self._occurrence}".encode()).hexdigest()
-        prefix = "chatcmpl-" if self._wire.name == "openai" else "msg_01"
         return Envelope(
-            reply_id=prefix + digits[:29],
+            reply_id=self._wire.reply_prefix + digits[:29],
             request_id=self._request_id,
             model=request.model,
             created=int(self._desk.wall()),

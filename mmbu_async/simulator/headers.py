@@ -9,21 +9,23 @@ from email.utils import format_datetime
 from mmbu_async.simulator.limits import Bucket, Limits
 
 
-def rate_limit_headers(wire: str, limits: Limits, now: float) -> dict[str, str]:
-    """What both vendors send with every reply: limit, what is left, when it is full again.
+def rate_limit_headers(vendor: str, limits: Limits, now: float) -> dict[str, str]:
+    """What OpenAI and Anthropic send with every reply: limit, what is left, when it is full again.
 
     `now` is in Unix seconds.
     """
     headers: dict[str, str] = {}
+    if vendor == "google":
+        return headers
     for what, bucket in (("requests", limits.requests), ("tokens", limits.tokens)):
         if bucket is not None:
-            headers |= _bucket(wire, what, bucket, now)
+            headers |= _bucket(vendor, what, bucket, now)
     return headers
 
 
-def _bucket(wire: str, what: str, bucket: Bucket, now: float) -> dict[str, str]:
+def _bucket(vendor: str, what: str, bucket: Bucket, now: float) -> dict[str, str]:
     limit, remaining = str(int(bucket.per_minute)), str(max(0, int(bucket.level)))
-    if wire == "openai":
+    if vendor == "openai":
         prefix = "x-ratelimit-"
         return {
             f"{prefix}limit-{what}": limit,
@@ -37,7 +39,7 @@ def _bucket(wire: str, what: str, bucket: Bucket, now: float) -> dict[str, str]:
     }
 
 
-def retry_headers(style: str, wire: str, wait_s: float, now: float) -> dict[str, str]:
+def retry_headers(style: str, vendor: str, wait_s: float, now: float) -> dict[str, str]:
     """How a refusal says when to come again; `retry-after` in whole seconds is rounded up, never down."""
     seconds = {"retry-after": str(math.ceil(wait_s))}
     milliseconds = {"retry-after-ms": str(math.ceil(wait_s * 1000))}
@@ -50,7 +52,7 @@ def retry_headers(style: str, wire: str, wait_s: float, now: float) -> dict[str,
     if style == "date":
         at = datetime.fromtimestamp(math.ceil(now + wait_s), UTC)
         return {"retry-after": format_datetime(at, usegmt=True)}
-    if wire == "openai":
+    if vendor == "openai":
         return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": go_duration(wait_s)}
     return {
         "anthropic-ratelimit-requests-remaining": "0",

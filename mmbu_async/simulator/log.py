@@ -43,7 +43,7 @@ class Record:
     ended_at: float
     path: str
     kind: str
-    """`openai` or `anthropic`."""
+    """Wire format: `openai`, `responses`, `azure`, `anthropic` or `gemini`."""
     role: str
     """`model` or `judge`; '' when the request could not be read."""
     content: str
@@ -72,6 +72,10 @@ class Record:
     """The simulator was stopped before that."""
     bytes_in: int
     pictures: tuple[PictureRecord, ...] = ()
+    batch: str = ""
+    """The batch that it came in, or, of a record with role `batch`, that it made; '' for none."""
+    custom_id: str = ""
+    """Of a request of a batch; of a submission that of its first request."""
 
 
 def fingerprint(key: str) -> str:

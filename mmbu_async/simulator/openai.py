@@ -30,12 +30,18 @@ class OpenAI:
     """Chat completions."""
 
     name = "openai"
+    vendor = "openai"
+    needs_key = False
+    reply_prefix = "chatcmpl-"
 
     def key(self, sent: Mapping[str, str]) -> str:
         return bearer(sent)
 
+    def payload(self, body: bytes) -> dict[str, Json]:
+        return load(body)
+
     def read(self, body: bytes, sent: Mapping[str, str], config: SimulatorConfig) -> ChatRequest:
-        payload = load(body)
+        payload = self.payload(body)
         _require(payload, config)
         system: list[str] = []
         texts: list[str] = []
@@ -74,6 +80,7 @@ class OpenAI:
             stream=stream,
             include_usage=not stream or (isinstance(options, dict) and options.get("include_usage") is True),
             content=content_hash(self.name, payload),
+            cacheable="\n".join(system),
         )
 
     def body(self, reply: Reply, envelope: Envelope) -> Json:
@@ -128,6 +135,9 @@ class OpenAI:
     def error_event(self, error: ApiError, envelope: Envelope) -> bytes:
         return _event(self.error(error, envelope.request_id))
 
+    def failed(self, error: ApiError, envelope: Envelope) -> Json:
+        return self.error(error, envelope.request_id)
+
     def error(self, error: ApiError, request_id: str) -> Json:
         _, kind, code, _ = OPENAI[error.code]
         return {"error": {"message": error.message, "type": kind, "param": error.param, "code": code}}
@@ -157,6 +167,15 @@ def _picture(part: dict[str, Json], where: str, config: SimulatorConfig) -> Pict
     url = holder.get("url") if isinstance(holder, dict) else None
     if not isinstance(holder, dict) or not isinstance(url, str):
         raise ApiError(400, "bad_request", f"Missing required parameter: '{where}.url'.", f"{where}.url")
+    image = image_of(url, where, config)
+    holder["url"] = image.sha256
+    return image
+
+
+def image_of(url: Json, where: str, config: SimulatorConfig) -> Picture:
+    """The image in a data URL."""
+    if not isinstance(url, str):
+        raise ApiError(400, "bad_request", f"Missing required parameter: '{where}'.", where)
     head, _, data = url.partition(";base64,")
     if not head.startswith("data:"):
         raise ApiError(400, "bad_request", "Failed to download image: the simulator has no network.", where)
@@ -179,7 +198,6 @@ def _picture(part: dict[str, Json], where: str, config: SimulatorConfig) -> Pict
             f"Invalid image: its dimensions {image.width}x{image.height} exceed the allowed size.",
             where,
         )
-    holder["url"] = image.sha256
     return image
 
 
@@ -193,7 +211,11 @@ def _usage(reply: Reply) -> Json:
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens, "audio_tokens": 0},
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+            "audio_tokens": 0,
+        },
         "completion_tokens_details": {
             "reasoning_tokens": usage.reasoning_tokens,
             "audio_tokens": 0,

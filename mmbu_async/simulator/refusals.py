@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.faults import Fault
+from mmbu_async.simulator.google_errors import retry_details
 from mmbu_async.simulator.headers import go_duration, retry_headers
 from mmbu_async.simulator.limits import Refusal
 from mmbu_async.simulator.wire import ApiError, ChatRequest, Wire
@@ -46,14 +47,16 @@ def injected(fault: Fault, wire: Wire, request: ChatRequest, config: SimulatorCo
     """An error that was asked for. `now` is in Unix seconds."""
     error = plain(fault.value, wire, request)
     if fault in _SAY_WHEN and config.retry_after_s is not None:
-        error.headers = retry_headers(config.retry_after_style, wire.name, config.retry_after_s, now)
+        _say_when(error, config.retry_after_style, wire, config.retry_after_s, now)
     return error
 
 
 def limited(refusal: Refusal, wire: Wire, request: ChatRequest, now: float) -> ApiError:
     """A 429 in true words; what can never fit gets no time to come again."""
     limit, requested, what = int(refusal.limit), int(refusal.requested), refusal.what
-    if wire.name == "anthropic":
+    if wire.vendor == "google":
+        _, words = wire.said("rate_limit", request)
+    elif wire.vendor == "anthropic":
         words = (
             f"This request would exceed your organization's rate limit of {limit} {what} per minute. "
             "For details, refer to: https://docs.claude.com/en/api/rate-limits."
@@ -69,6 +72,13 @@ def limited(refusal: Refusal, wire: Wire, request: ChatRequest, now: float) -> A
         )
     error = ApiError(429, "rate_limit" if what == "requests" else "tokens_limit", words)
     if not refusal.never:
-        style = "both" if wire.name == "openai" else "seconds"
-        error.headers = retry_headers(style, wire.name, refusal.wait_s, now)
+        _say_when(error, "seconds" if wire.vendor == "anthropic" else "both", wire, refusal.wait_s, now)
     return error
+
+
+def _say_when(error: ApiError, style: str, wire: Wire, wait_s: float, now: float) -> None:
+    """In headers, or, as Google does, among the details."""
+    if wire.vendor == "google":
+        error.details = retry_details(wait_s, whole=style == "seconds")
+    else:
+        error.headers = retry_headers(style, wire.vendor, wait_s, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -15,12 +15,15 @@ from aiohttp import web
 
 from mmbu_async.errors import ConfigError
 from mmbu_async.simulator.anthropic import Anthropic
+from mmbu_async.simulator.azure import Azure
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.exchange import Exchange
+from mmbu_async.simulator.gemini import Gemini
 from mmbu_async.simulator.limits import Places
 from mmbu_async.simulator.log import Milestones, Record, RequestLog
 from mmbu_async.simulator.openai import OpenAI
+from mmbu_async.simulator.responses import Responses
 from mmbu_async.simulator.servers import Servers
 from mmbu_async.simulator.vision import Eyes
 from mmbu_async.simulator.wire import ApiError, Wire
@@ -125,8 +128,7 @@ class Simulator:
 
 def _application(desk: Desk) -> web.Application:
     application = web.Application(client_max_size=desk.config.max_body_bytes)
-    wires: dict[str, Wire] = {"/v1/chat/completions": OpenAI(), "/v1/messages": Anthropic()}
-    for path, wire in wires.items():
+    for path, wire in ROUTES.items():
         application.router.add_post(path, _handler(desk, wire))
 
     async def models(request: web.Request) -> web.StreamResponse:
@@ -151,7 +153,7 @@ def _application(desk: Desk) -> web.Application:
         return web.json_response({"object": "list", "data": listed})
 
     async def elsewhere(request: web.Request) -> web.StreamResponse:
-        wire: Wire = Anthropic() if "anthropic-version" in request.headers else OpenAI()
+        wire = _speaker(request)
         status, words = wire.said("not_found", None)
         message = f"{words} ({request.method} {request.path})"
         return web.json_response(wire.error(ApiError(status, "not_found", message), ""), status=status)
@@ -161,11 +163,44 @@ def _application(desk: Desk) -> web.Application:
     return application
 
 
-def _handler(desk: Desk, wire: Wire) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _handler(
+    desk: Desk, wire: Callable[[web.Request], Wire]
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
-        return await Exchange(desk, wire, request).run()
+        return await Exchange(desk, wire(request), request).run()
 
     return handle
+
+
+def _gemini(request: web.Request) -> Wire:
+    """Streams are always server-sent events, as with `?alt=sse`."""
+    stream = request.match_info["verb"] == "streamGenerateContent"
+    return Gemini(request.match_info["model"], stream=stream)
+
+
+def _azure(request: web.Request) -> Wire:
+    return Azure(request.match_info.get("deployment", ""))
+
+
+ROUTES: Mapping[str, Callable[[web.Request], Wire]] = {
+    "/v1/chat/completions": lambda request: OpenAI(),
+    "/v1/responses": lambda request: Responses(),
+    "/v1/messages": lambda request: Anthropic(),
+    r"/{version:v1(?:beta|alpha)?}/models/{model:[^/:]+}:{verb:(?:generate|streamGenerate)Content}": _gemini,
+    "/openai/v1/chat/completions": _azure,
+    "/openai/v1/responses": lambda request: Responses(),
+    "/openai/deployments/{deployment}/chat/completions": _azure,
+}
+"""Where each format is spoken; Gemini and Azure have the model in the address."""
+
+
+def _speaker(request: web.Request) -> Wire:
+    """Whose client asks at an address that is none, by the header in which it sends its key."""
+    if "anthropic-version" in request.headers:
+        return Anthropic()
+    if "x-goog-api-key" in request.headers:
+        return Gemini()
+    return Azure() if "api-key" in request.headers else OpenAI()
 
 
 def stop_on_signals() -> asyncio.Event:

@@ -1,4 +1,4 @@
-"""What both wire formats have in common: a request, a reply, an error, before any vendor's spelling."""
+"""What all wire formats have in common: a request, a reply, an error, before any vendor's spelling."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class ChatRequest:
     """Whether a stream ends with token counts; without one they always come."""
     content: str
     """SHA-256 over what is asked, hexadecimal: path, model, texts, images, sampling."""
+    cacheable: str = ""
+    """The beginning that the endpoint keeps in its prompt cache; '' for none."""
 
     @property
     def role(self) -> str:
@@ -107,6 +109,13 @@ class Wire(Protocol):
     """One vendor's spelling."""
 
     name: str
+    """Of the format."""
+    vendor: str
+    """Whose headers and ways to say when to come again: `openai`, `anthropic` or `google`."""
+    needs_key: bool
+    """Whether a request without any key is refused, even where all keys are let in."""
+    reply_prefix: str
+    """How identifiers of replies begin."""
 
     def key(self, sent: Mapping[str, str]) -> str:
         """The API key in the headers; '' for none."""
@@ -120,6 +129,9 @@ class Wire(Protocol):
         """The reply as server-sent events: bytes, and whether they carry a token."""
 
     def error_event(self, error: ApiError, envelope: Envelope) -> bytes: ...
+
+    def failed(self, error: ApiError, envelope: Envelope) -> Json:
+        """An error that comes with status 200."""
 
     def error(self, error: ApiError, request_id: str) -> Json: ...
 
