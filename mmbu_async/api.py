@@ -27,7 +27,7 @@ from mmbu_async.bench.report import BenchReport, read_report
 from mmbu_async.bench.session import Ended as BenchEnded
 from mmbu_async.bench.session import run as run_bench
 from mmbu_async.bench.spec import Spec
-from mmbu_async.config import JudgeConfig, RunConfig, build_config, with_panel_file
+from mmbu_async.config import CLUSTER, JudgeConfig, RunConfig, build_config, with_panel_file
 from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
 from mmbu_async.model import Benchmark, ImageRef, Json, Sample
@@ -91,7 +91,9 @@ from mmbu_async.version import VERSION
 
 T = TypeVar("T")
 
-REJUDGE_SETTINGS = frozenset({"judge", "panel", "verdict", "judge_coverage", "max_cost", "synchronous"})
+REJUDGE_SETTINGS = frozenset(
+    {"judge", "panel", "verdict", "judge_coverage", "max_cost", "synchronous", *CLUSTER}
+)
 """Settings that a rejudge heeds."""
 
 SUBMISSION = ".submission.json"
@@ -678,6 +680,7 @@ async def _work(
         read_image=bench.source.read_image,
         limits=bench.limits,
         kept=kept,
+        stamp=bench.source.stamp,
     )
     return await _finish(worker, check)
 

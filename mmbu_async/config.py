@@ -71,6 +71,7 @@ _TABLES: Mapping[str, Any] = {
     "where": {},
     "judge": {"params": {}},
     "panel": [{"params": {}}],
+    "dask_options": {},
 }
 """Settings that are tables, and the tables in them; in brackets: any number of tables."""
 _SECRET_NAME = re.compile(r"key|token|secret|passw|signature|^sig$", re.IGNORECASE)
@@ -86,6 +87,9 @@ _HIDDEN = ("api_key_env", "params")
 MAJORITY = "majority"
 DECIDERS = ("judge", MAJORITY)
 """Values of `verdict` that are no judge's name."""
+_CLUSTER_PARTS = ("scheduler", "workers", "jobqueue", "options")
+CLUSTER = ("executor", *(f"dask_{part}" for part in _CLUSTER_PARTS))
+"""Settings that say which machines work. Not kept with a run: it can go on elsewhere."""
 OFFICIAL_JUDGE = "claude-sonnet-5"
 """The judge that official MMBU scores use (MMBU-public dataset card)."""
 
@@ -307,6 +311,17 @@ class RunConfig(CallSettings):
     """A TOML file laid over the shipped table of what endpoints accept in images."""
     preflight: bool = True
     """Send one row to model and judge before the rest."""
+    dask_scheduler: str | None = None
+    """Address of the scheduler of a running Dask cluster, tcp://HOST:PORT or tls://HOST:PORT."""
+    dask_workers: int | None = Field(default=None, ge=1, le=1000)
+    """Dask workers to start: processes of this machine, or jobs with `dask_jobqueue`."""
+    dask_jobqueue: Literal["slurm", "pbs"] | None = None
+    """Batch system whose jobs the workers are, `slurm` or `pbs`, through the package dask-jobqueue."""
+    dask_options: dict[str, Json] = Field(default_factory=dict)
+    """Given to dask-jobqueue's cluster as they are: queue, account, walltime, memory, interface and others."""
+    executor: Literal["local", "dask"] | None = Field(default=None, validate_default=True)
+    """Who makes calls and prepares images: `local` this process, `dask` the workers of a Dask cluster; None:
+    `dask` where a `dask_...` setting says which."""
 
     @field_validator("where", mode="before")
     @classmethod
@@ -367,6 +382,54 @@ class RunConfig(CallSettings):
                 f"must be {', '.join(map(repr, DECIDERS))} or a judge's name ({', '.join(labels)})"
             )
         return verdict
+
+    @field_validator("dask_scheduler")
+    @classmethod
+    def _scheduler(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value.strip())
+        try:
+            complete = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+        except ValueError:
+            complete = False
+        if not complete or parts.path.strip("/") or parts.query or "@" in parts.netloc:
+            raise ValueError("must be a scheduler's address like tcp://HOST:8786 or tls://HOST:8786")
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @field_validator("dask_options")
+    @classmethod
+    def _options(cls, value: dict[str, Json]) -> dict[str, Json]:
+        if secret := _secret_in(value):
+            raise ValueError(f"must not hold '{secret}'; use the environment")
+        return {name: _plain_json(item, name) for name, item in value.items()}
+
+    @field_validator("executor")
+    @classmethod
+    def _whole(cls, executor: str | None, info: ValidationInfo) -> str | None:
+        """Which cluster is meant, if one is."""
+        given = {name: info.data.get(name) for name in CLUSTER if name != "executor"}
+        scheduler, workers, jobs, options = (given[f"dask_{name}"] for name in _CLUSTER_PARTS)
+        if executor == "local":
+            return executor
+        if options and jobs is None:
+            raise ValueError("dask_options are for a dask_jobqueue, and none is given")
+        if scheduler is not None and (workers is not None or jobs is not None):
+            raise ValueError(
+                "dask_scheduler names a cluster that runs: leave out dask_workers and dask_jobqueue"
+            )
+        if workers is None and (jobs is not None or (executor == "dask" and scheduler is None)):
+            raise ValueError(
+                "dask_workers must say how many to start, or dask_scheduler which cluster to use"
+            )
+        return executor
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether the workers of a Dask cluster do the work."""
+        if self.executor is None:
+            return self.dask_scheduler is not None or self.dask_workers is not None
+        return self.executor == "dask"
 
     @property
     def judges(self) -> tuple[JudgeConfig, ...]:

@@ -18,6 +18,7 @@
     ├── ServiceError              the service cannot do that now                                exit 2
     │   ├── RunStateError         the state of a run forbids it
     │   └── ServiceStoppingError  it stops, and takes nothing new
+    ├── ClusterError              scheduler or workers of a Dask cluster cannot be used         exit 8
     ├── BudgetReachedError        the money cap is reached; drained, resumable                  exit 6
     └── InterruptedRunError       Ctrl-C or SIGTERM; drained, resumable                         exit 130
 
@@ -135,6 +136,12 @@ class RunStateError(ServiceError):
 
 class ServiceStoppingError(ServiceError):
     """The service stops, or has not found its jobs yet, and takes nothing new."""
+
+
+class ClusterError(MmbuError):
+    """The scheduler or the workers of a Dask cluster cannot be used; what was paid for is stored."""
+
+    exit_code = 8
 
 
 class BudgetReachedError(MmbuError):

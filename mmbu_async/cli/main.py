@@ -14,6 +14,7 @@ from mmbu_async.cli import benching, comparing, exporting, judging, steering, st
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen
 from mmbu_async.cli.options import with_settings
+from mmbu_async.config import CLUSTER
 from mmbu_async.errors import EXIT_OK, DataError, MmbuError
 
 app = typer.Typer(
@@ -136,7 +137,7 @@ def resume(
 
 
 @app.command()
-@with_settings(only=("store", "max_cost", "synchronous", "panel", "verdict", "judge_coverage"))
+@with_settings(only=("store", "max_cost", "synchronous", "panel", "verdict", "judge_coverage", *CLUSTER))
 def rejudge(
     name: RunName,
     settings: Any = None,

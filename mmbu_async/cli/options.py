@@ -10,11 +10,11 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from mmbu_async.config import JudgeConfig, RunConfig, parse_json
+from mmbu_async.config import CLUSTER, JudgeConfig, RunConfig, parse_json
 from mmbu_async.errors import ConfigError
 
 JUDGE_PANEL = "Judge"
-_TABLES = {"params": "param", "where": "where"}
+_TABLES = {"params": "param", "where": "where", "dask_options": "dask-option"}
 """Fields that are tables, and the repeatable KEY=VALUE flag that fills them."""
 _FIXED = {"benchmark", "judge"}
 
@@ -23,6 +23,7 @@ _PANELS = {
     "The model under test": ("model", "endpoint", "base_url", "api_key_env", "stream"),
     "Sampling": ("max_tokens", "temperature", "seed", "image_detail", "params"),
     "Rows": ("data", "limit", "task", "where"),
+    "Several machines": CLUSTER,
     "Limits and money": (
         *("concurrency", "rpm", "tpm", "max_cost", "input_price", "output_price", "prompt_caching"),
         *("max_attempts", "max_retry_time", "timeout", "connect_timeout", "idle_timeout"),
@@ -90,7 +91,7 @@ def _flag(name: str, info: FieldInfo, prefix: str) -> tuple[Any, Any]:
             "set, and `verdict`; `none`: no further judge."
         )
     elif name in _TABLES:
-        metavar = "KEY=JSON" if name == "params" else "COLUMN=VALUE"
+        metavar = "COLUMN=VALUE" if name == "where" else "KEY=JSON"
     elif get_origin(info.annotation) is not None and kind is str and name == "endpoint":
         metavar = "|".join(get_args(info.annotation))
     return annotation, typer.Option(
@@ -147,5 +148,5 @@ def _pairs(field: str, texts: list[str]) -> dict[str, Any]:
         key = key.strip()
         if key in pairs:
             raise ConfigError(f"--{flag} {text}: {key} is given twice, and only one value can hold.")
-        pairs[key] = parse_json(value) if field == "params" else value
+        pairs[key] = value if field == "where" else parse_json(value)
     return pairs

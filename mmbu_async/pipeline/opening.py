@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mmbu_async import judging, tasks
-from mmbu_async.config import RunConfig, build_config
+from mmbu_async.config import CLUSTER, RunConfig, build_config
 from mmbu_async.errors import ConfigError, RunChangedError, RunNotFoundError
 from mmbu_async.images import ImageLimits, find_limits
 from mmbu_async.model import Answer, Benchmark, Json, JudgeItem, Prompt
@@ -225,8 +225,8 @@ def config_of(run: RunRecord, store: Path) -> RunConfig:
 
 
 def stored_config(config: RunConfig) -> dict[str, Json]:
-    """All settings as JSON; keys are not among them."""
-    return config.model_dump(mode="json", exclude={"store"})
+    """All settings as JSON; keys are not among them, nor what holds for one session alone."""
+    return config.model_dump(mode="json", exclude={"store", *CLUSTER})
 
 
 def open_existing(path: Path) -> Store:

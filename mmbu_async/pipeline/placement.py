@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from mmbu_async.config import CallSettings
@@ -66,6 +66,10 @@ class Request:
             image_sha256=" ".join(image.original_sha256 for image in images),
             image_note=" ".join(image.converted for image in images if image.converted),
         )
+
+    def parted(self) -> tuple[Self, bytes]:
+        """What is told of it, and the body, which can stay where it is."""
+        return replace(self, body=b""), self.body
 
     def ready(self, row: StoredSample, body: Body | None = None) -> ReadyRow:
         """For a row; `body` where it lies elsewhere."""

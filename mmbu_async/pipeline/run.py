@@ -27,16 +27,18 @@ from mmbu_async.pipeline.breaker import Breaker
 from mmbu_async.pipeline.budget import Budget, most_unpriced
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.crew import Crew
+from mmbu_async.pipeline.executor import Executor, executor
 from mmbu_async.pipeline.inferring import PAGE, InferStage
 from mmbu_async.pipeline.judges import Judge
 from mmbu_async.pipeline.judging import LOOKUP, JudgeStage, Waiting
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.panel import Panel
-from mmbu_async.pipeline.placement import Threads, Workshop
+from mmbu_async.pipeline.placement import Workshop
 from mmbu_async.pipeline.preflight import preflight
 from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import Reader, RunTotals, Unpriced, Writer
+from mmbu_async.telemetry import RunState, current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class Session:
     """What earlier sessions took."""
     proven: bool = False
     """Whether an earlier session got a reply with these settings."""
+    data_stamp: str = ""
+    """By which another machine knows whether it sees the same data."""
     infer: bool = True
     """False: only verdicts are bought."""
     judge: bool = True
@@ -112,6 +116,8 @@ async def run_session(
     async with AsyncExitStack() as stack:
         stages = await _build(session, monitor, stop, random, stack)
         infer, panel = stages.infer, stages.panel
+        if (telemetry := current()) is not None:
+            stack.enter_context(telemetry.run(monitor.run, lambda: _state(monitor)))
         async with asyncio.TaskGroup() as beside:
             background = [
                 beside.create_task(heartbeat(stages.infer.recorder.writer)),
@@ -146,12 +152,22 @@ async def _build(
     budget = Budget(config.max_cost, _spent(session), lambda: stop.request(_budget_reached(config)))
     writer = await stack.enter_async_context(Writer.open(session.store, synchronous=config.synchronous))
     reader = await stack.enter_async_context(Reader.open(session.store))
-    model_client = await _client(config, session.infer, budget, random, stack)
+    called = [
+        *([config] if session.infer else []),
+        *(judge.settings for judge in session.judges if session.judge),
+    ]
+    stamp, data = session.data_stamp, session.benchmark.data
+    place = await stack.enter_async_context(executor(config, called, session.image_limits, data, stamp, stop))
+    model_client = await _client(
+        config, session.infer, budget, random, stack, place, role="model", run=monitor.run
+    )
     recorder = Recorder(writer=writer, run_id=session.run_id, session_id=session.session_id)
     waiting = Waiting(monitor)
     judges = []
     for judge in session.judges:
-        client = await _client(judge.settings, session.judge, budget, random, stack)
+        client = await _client(
+            judge.settings, session.judge, budget, random, stack, place, role="judge", run=monitor.run
+        )
         judges.append(
             JudgeStage(
                 judge_id=judge.id,
@@ -190,7 +206,7 @@ async def _build(
         client=model_client,
         reader=reader,
         recorder=recorder,
-        placement=stack.enter_context(Threads(workshop)),
+        placement=stack.enter_context(place.placement(workshop)),
         estimator=estimator,
         breaker=Breaker(proven=session.proven),
         monitor=monitor,
@@ -214,7 +230,15 @@ def _side(stage: JudgeStage) -> Side:
 
 
 async def _client(
-    settings: CallSettings, used: bool, budget: Budget, random: Random, stack: AsyncExitStack
+    settings: CallSettings,
+    used: bool,
+    budget: Budget,
+    random: Random,
+    stack: AsyncExitStack,
+    place: Executor,
+    *,
+    role: str,
+    run: str,
 ) -> EndpointClient:
     """A client that is not used needs neither key nor price."""
     price = Prices().find(settings) if used else None
@@ -224,8 +248,27 @@ async def _client(
             f"give {settings.flag('input_price')} and {settings.flag('output_price')}."
         )
     key = settings.api_key() if used else ""
-    client = EndpointClient(settings, key=key, purse=budget, price=price, random=random)
+    client = EndpointClient(
+        settings,
+        key=key,
+        purse=budget,
+        price=price,
+        random=random,
+        exchange=place.exchange(settings) if used else None,
+        role=role,
+        run=run,
+    )
     return await stack.enter_async_context(client)
+
+
+def _state(monitor: Monitor) -> RunState:
+    return RunState(
+        selected=monitor.total,
+        done=monitor.done_before + monitor.done,
+        failed=monitor.failed,
+        unjudged=monitor.unjudged,
+        judge_waiting=monitor.judge_waiting,
+    )
 
 
 def _spent(session: Session) -> float:

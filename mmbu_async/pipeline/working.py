@@ -13,6 +13,7 @@ from mmbu_async.config import RunConfig
 from mmbu_async.endpoints.safety import warnings
 from mmbu_async.errors import (
     BudgetReachedError,
+    ClusterError,
     EndpointDownError,
     EndpointError,
     InterruptedRunError,
@@ -42,6 +43,7 @@ _ENDINGS: tuple[tuple[type[MmbuError], str], ...] = (
     (InterruptedRunError, "interrupted"),
     (EndpointError, "refused"),
     (EndpointDownError, "endpoint down"),
+    (ClusterError, "cluster"),
 )
 
 
@@ -73,6 +75,8 @@ class Worker:
     limits: ImageLimits
     kept: Mapping[str, Json]
     """The run's settings as they were in the store when `config` was made of them."""
+    stamp: str = ""
+    """Of the data, by which another machine knows whether it sees the same; '': it reads none."""
     owner: LeaseOwner = field(default_factory=LeaseOwner.current)
 
     async def work_on(self) -> MmbuError | None:
@@ -182,6 +186,7 @@ class Worker:
             benchmark=self.rules.benchmark,
             read_image=self.read_image,
             image_limits=self.limits,
+            data_stamp=self.stamp,
             fill=self.rules.fill,
             read_verdict=self.rules.read_verdict,
             before=self.store.totals(self.run.id),

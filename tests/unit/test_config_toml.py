@@ -68,6 +68,11 @@ RUN: dict[str, Any] = CALL | {
     "synchronous": "normal",
     "image_limits": "limits.toml",
     "preflight": False,
+    "dask_scheduler": "tls://head:8786",
+    "dask_workers": 8,
+    "dask_jobqueue": "slurm",
+    "dask_options": {"queue": "gpu", "cores": 2, "job_extra_directives": ["--nice"]},
+    "executor": "local",
 }
 
 
@@ -86,7 +91,9 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(RUN))
 def test_each_field_comes_back_alone(name: str, tmp_path: Path) -> None:
-    needed = {"panel": RUN["panel"]} if name == "verdict" else {}
+    company = {"verdict": {"panel": RUN["panel"]}}
+    company |= {key: {"executor": "local"} for key in ("dask_jobqueue", "dask_options")}
+    needed = company.get(name, {})
     config = build_config({"model": "m", **needed, name: RUN[name]})
     assert again(config, tmp_path) == config
 
