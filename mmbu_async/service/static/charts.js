@@ -62,7 +62,8 @@ export function chart(place, { title, series, show }) {
       for (const point of points) {
         const value = read(point);
         if (value === null) { pen = false; continue; }
-        path += `${pen ? "L" : "M"}${x(point.at).toFixed(1)} ${y(value).toFixed(1)}`;
+        // A point alone is a dot.
+        path += pen ? `L${x(point.at).toFixed(1)} ${y(value).toFixed(1)}` : `M${x(point.at).toFixed(1)} ${y(value).toFixed(1)}h0`;
         pen = true;
       }
       svg.append(drawn("path", { class: `line line${index}`, d: path }));

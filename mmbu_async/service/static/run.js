@@ -60,7 +60,8 @@ function figures() {
       ["Wait for a judge", count(progress.queue)],
       ["Latency", `${number(progress.latency_p50_s)} s, 95 %: ${number(progress.latency_p95_s)} s`],
     );
-    if (progress.waiting) pairs.push(["Waits for", progress.waiting]);
+    set(by("waiting"), progress.waiting ? `Waits: ${progress.waiting}` : "");
+    by("waiting").hidden = !progress.waiting || job?.state !== "running";
   }
   facts(by("figures"), pairs);
   errors();
@@ -83,12 +84,14 @@ function errors() {
   ));
 }
 
-let drawing = null;
+// At once where nothing was drawn lately, so that a busy run costs its reader little.
+let drawing = null, drawn = -DRAW_MS;
 function redraw() {
   drawing ??= setTimeout(() => {
     drawing = null;
+    drawn = performance.now();
     for (const draw of charts) draw(points);
-  }, points.length > 2 ? DRAW_MS : 0);
+  }, Math.max(0, drawn + DRAW_MS - performance.now()));
 }
 
 function sides() {
@@ -112,7 +115,7 @@ function tookLine(_, line) {
 // Events that were lost, or came before this page: what there is is read anew.
 async function refresh() {
   const [history, logs] = await Promise.all([tried(() => ask(`${pathOf(run)}/history`)), tried(() => ask(`${pathOf(run)}/logs`))]);
-  if (history) { points = history.points; redraw(); }
+  if (history) { points = history.points; drawn = -DRAW_MS; clearTimeout(drawing); drawing = null; redraw(); }
   if (logs) { by("log").replaceChildren(); for (const line of logs.lines) tookLine(run, line); }
 }
 
@@ -165,4 +168,3 @@ by("links").append(
 
 follow(`${pathOf(run)}/events`, { job: tookJob, progress: tookProgress, log: tookLine, dropped: refresh });
 refresh();
-for (const draw of charts) draw(points);

@@ -1,7 +1,7 @@
 // The list of runs, kept up to date by events.
 
 import {
-  ENDED, API, ask, badge, cost, count, dollars, duration, element, facts, follow, moment, number, pageOf, rowsOf, set, tried,
+  ENDED, API, ask, badge, cost, count, dollars, duration, element, facts, follow, moment, number, pageOf, pathOf, rowsOf, set, tried,
 } from "./common.js";
 import { buttons } from "./steer.js";
 
@@ -28,6 +28,9 @@ function item(job) {
       element("h2", {}, element("a", { href: pageOf(job.run) }, element("bdi", {}, job.run))), made.state),
     made.message, made.bar, made.figures,
     element("div", { class: "foot" },
+      element("span", { class: "links" },
+        element("a", { href: `${API}${pathOf(job.run)}/report?format=html` }, "Report", element("span", { class: "unseen" }, ` of ${job.run}`)),
+        element("a", { href: rowsOf(job.run) }, "Rows", element("span", { class: "unseen" }, ` of ${job.run}`))),
       element("label", { class: "check" }, box, " compare", element("span", { class: "unseen" }, ` run ${job.run}`)),
       made.buttons),
   );
@@ -119,7 +122,7 @@ async function stored() {
     element("td", {}, one.model), element("td", {}, one.benchmark),
     element("td", { class: "n" }, count(one.rows)), element("td", { class: "n" }, count(one.scored)),
     element("td", {},
-      element("a", { href: `${API}runs/${encodeURIComponent(one.run)}/report?format=html` }, "Report"), " ",
+      element("a", { href: `${API}${pathOf(one.run)}/report?format=html` }, "Report"), " ",
       element("a", { href: rowsOf(one.run) }, "Rows")),
   ));
   document.querySelector("#stored .scroll").replaceChildren(element(

@@ -10,6 +10,7 @@ const DONE = {
 };
 
 function allowed(state) {
+  if (state === "done") return [];
   if (ENDED.has(state)) return ["resume"];
   return state === "paused" ? ["resume", "cancel"] : ["pause", "cancel"];
 }
