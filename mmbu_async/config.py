@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from mmbu_async.errors import ConfigError, MissingKeyError
 from mmbu_async.model import Json
 from mmbu_async.toml import toml_text
+from mmbu_async.wrong_values import wrong
 
 EndpointKind = Literal["openai", "responses", "azure", "anthropic", "gemini"]
 ImageDetail = Literal["low", "medium", "high", "ultra_high", "original", "auto"]
@@ -498,13 +499,12 @@ def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], 
         if first["type"] == "missing":
             give = "" if len(loc) > 1 else f"; give --{place} or MMBU_{place.upper()}"
             raise ConfigError(f"{where}: the setting '{place}' is missing{give}.") from None
-        message = str(first["msg"]).removeprefix("Value error, ")
         shown = (
             ""
             if loc == ("panel",) or any(part in _HIDDEN for part in loc)
             else f" = {_shown(first['input'])}"
         )
-        raise ConfigError(f"{where}: setting '{place}'{shown}: {message}.") from None
+        raise ConfigError(f"{where}: setting '{place}'{shown}: {wrong(first)}.") from None
 
 
 def _place(loc: tuple[str, ...]) -> str:

@@ -12,6 +12,9 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from typer.exceptions import TyperException
+
+from mmbu_async.wrong_values import wrong
 
 
 @contextlib.contextmanager
@@ -58,6 +61,15 @@ def complain(text: str) -> None:
 
     said = f"error: {plain.block(text)}"
     Console(stderr=True).print(said, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def usage(error: TyperException) -> str:
+    """What is wrong with the command line. Typer lets pydantic check values, whose words are not ours."""
+    said, cause = error.format_message(), error.__cause__
+    if isinstance(cause, ValueError) and callable(errors := getattr(cause, "errors", None)):
+        (problem,) = errors()
+        said = said.replace(str(problem["msg"]), wrong(problem))
+    return said
 
 
 def let_loops_end_in_silence() -> None:

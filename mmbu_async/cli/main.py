@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 from mmbu_async.cli import benching, comparing, exporting, judging, steering, storing
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
-from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen
+from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen, usage
 from mmbu_async.cli.options import with_settings
 from mmbu_async.config import CLUSTER
 from mmbu_async.errors import EXIT_OK, DataError, MmbuError
@@ -46,7 +46,7 @@ def main() -> None:
         code = error.exit_code
     except TyperException as error:
         # Usage errors: an unknown flag, a missing argument, a value of the wrong kind.
-        if message := error.format_message().rstrip("."):
+        if message := usage(error).rstrip("."):
             complain(f"{message}; `mmbu COMMAND --help` lists the flags.")
         code = error.exit_code
     except (typer.Abort, KeyboardInterrupt):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from mmbu_async.config import DEFAULT_KEY_VARIABLES, CallSettings, EndpointKind
 from mmbu_async.errors import ConfigError
+from mmbu_async.wrong_values import wrong
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
@@ -81,7 +82,7 @@ class ServiceConfig(BaseModel):
                 one.call_settings()
             except ValidationError as error:
                 problem = error.errors()[0]
-                what = str(problem["msg"]).removeprefix("Value error, ")
+                what = wrong(problem)
                 raise ValueError(f"{one.name}: `{problem['loc'][0]}` {what}") from None
         return endpoints or _makers()
 
@@ -101,7 +102,7 @@ def load_service(
         path = [str(part) for part in first["loc"]]
         name = ".".join(str(int(part) + 1) if part.isdecimal() else part for part in path)
         where = origin if path[0] in given or file is None else str(file)
-        message = str(first["msg"]).removeprefix("Value error, ")
+        message = wrong(first)
         if first["type"] == "extra_forbidden":
             raise ConfigError(f"{where}: there is no setting '{name}' of the service.") from None
         raise ConfigError(f"{where}: setting '{name}': {message}.") from None

@@ -38,6 +38,7 @@ from pydantic_core import ErrorDetails
 
 from mmbu_async.errors import ConfigError
 from mmbu_async.tasks.registry import NAMES
+from mmbu_async.wrong_values import wrong
 
 Kind = Literal["choice", "judge", "exact", "number", "boxes", "masks"]
 FILLED = ("question", "options", "labels")
@@ -208,9 +209,9 @@ def _problem(found: ErrorDetails, table: str, key: str) -> str:
         case "string_pattern_mismatch":
             return f" = {given!r}: may hold small letters, digits, '.', '_' and '-' only"
         case "value_error":
-            return f": {found['msg'].removeprefix('Value error, ')}"
+            return f": {wrong(found)}"
         case _:
-            return f" = {given!r}: {found['msg'][:1].lower()}{found['msg'][1:]}"
+            return f" = {given!r}: {wrong(found)}"
 
 
 def _settings(table: str) -> list[str]:

@@ -92,7 +92,7 @@ def test_the_judge_may_be_called_by_its_name_too(store: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--concurrency", "0"], "setting 'concurrency' = 0: Input should be greater than or equal to 1"),
+        (["--concurrency", "0"], "setting 'concurrency' = 0: must be at least 1"),
         (["--rpm", "0"], "setting 'rpm' = 0.0"),
         (["--rpm", "nan"], "setting 'rpm'"),
         (["--judge-rpm", "-3"], "setting 'judge.rpm' = -3.0"),

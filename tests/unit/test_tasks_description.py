@@ -53,7 +53,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "an unknown scorer": (
         'kind = "choice"',
         'kind = "choise"',
-        "line 23: scorer.kind = 'choise': input should be",
+        "line 23: scorer.kind = 'choise': must be 'choice'",
     ),
     "a key that is missing": (
         'answer = "label"\n',
@@ -121,7 +121,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "a number in place of a text": (
         'id = "uid"',
         "id = 7",
-        "line 9: columns.id = 7: input should be a valid string",
+        "line 9: columns.id = 7: must be a text",
     ),
     "a name with blanks": (
         'name = "cells"',
