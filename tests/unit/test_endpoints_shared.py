@@ -343,6 +343,60 @@ def test_two_clients_learn_from_each_others_429s() -> None:
     run_virtually(main())
 
 
+def test_who_is_cancelled_in_the_moment_of_its_turn_gives_it_back() -> None:
+    async def main() -> None:
+        async with served(concurrency=1) as line:
+            first, second = (line.seat(Party(), KeyLimits()) for _ in range(2))
+            taken = await first.take(1.0)
+            caller = asyncio.create_task(second.take(1.0))
+            await settle_tasks()
+            taken.leave(Outcome.SUCCESS, 1.0)
+            while line.waiting:
+                await asyncio.sleep(0)
+            assert not caller.done()
+            caller.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await caller
+            assert line.concurrency.state.in_flight == 0
+
+    run_virtually(main())
+
+
+def test_a_pause_holds_who_waits_for_the_rate_already() -> None:
+    async def main() -> None:
+        async with served(rpm=60, concurrency=9) as line:
+            seat = line.seat(Party(), KeyLimits())
+            await seat.take(1.0)
+            caller = asyncio.create_task(seat.take(1.0))
+            await asyncio.sleep(0.5)
+            seat.pause(30.0)
+            await caller
+            assert now() == pytest.approx(30.5, abs=0.05)
+
+    run_virtually(main())
+
+
+def test_an_idle_run_comes_back_without_credit() -> None:
+    async def main() -> list[str]:
+        async with served(rpm=6000, concurrency=500) as line:
+            idle, busy = (line.seat(Party(), KeyLimits()) for _ in range(2))
+            order: list[str] = []
+
+            async def take(seat: Seat, name: str) -> None:
+                await seat.take(1.0)
+                order.append(name)
+
+            await take(idle, "idle")
+            for _ in range(50):
+                await take(busy, "busy")
+            order.clear()
+            both = [take(seat, name) for _ in range(10) for seat, name in ((busy, "busy"), (idle, "idle"))]
+            await asyncio.gather(*both)
+        return order
+
+    assert 4 <= run_virtually(main())[:10].count("idle") <= 6
+
+
 def test_a_gate_that_closes_while_it_waits_gives_its_place_back() -> None:
     async def main() -> None:
         async with served(concurrency=1) as line:
