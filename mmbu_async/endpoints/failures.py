@@ -112,6 +112,8 @@ class _Words:
     """Every code, type and status word that came with it."""
     wait_s: float | None = None
     """Seconds after which to come again, where only the text says it (`Please try again in 1.2s`)."""
+    told_s: float | None = None
+    """The same where a field of the body says it, and so surely that it holds under any status."""
 
 
 def request_id(headers: Headers) -> str:
@@ -128,6 +130,8 @@ def failure_from_response(status: int, headers: Headers, body: bytes, *, now: fl
             "redirects are not followed, so that the key goes nowhere else"
         )
     asked = retry_after(headers, now=now)
+    if asked is None:
+        asked = words.told_s
     if asked is None and status == HTTPStatus.TOO_MANY_REQUESTS:
         asked = words.wait_s
     return Failure(
@@ -147,6 +151,8 @@ def failure_in_ok_body(payload: Json, headers: Headers, status: int) -> Failure 
         return None
     words = _words(json.dumps(payload).encode())
     asked = retry_after(headers, now=None)
+    if asked is None:
+        asked = words.told_s
     inner = _inner_status(words.codes)
     if inner == HTTPStatus.TOO_MANY_REQUESTS and asked is None:
         asked = words.wait_s
@@ -269,14 +275,14 @@ def _words(body: bytes) -> _Words:
     details = error.get("details")
     said = [error.get(key) for key in ("code", "type", "status")]
     said.append(details.get("error_code") if isinstance(details, dict) else None)
+    told_s = None
     if isinstance(details, list):
-        reasons, asked_s = _details(details)
+        reasons, told_s = _details(details)
         said += reasons
-        wait_s = asked_s if asked_s is not None else wait_s
     codes = frozenset(str(word) for word in said if isinstance(word, str | int))
     message = error.get("message") or payload.get("message") or payload.get("detail") or ""
     words = _one_line(message if isinstance(message, str) else str(message))
-    return _Words(message=words, codes=codes, wait_s=wait_s)
+    return _Words(message=words, codes=codes, wait_s=wait_s, told_s=told_s)
 
 
 def _details(details: Sequence[Json]) -> tuple[list[Json], float | None]:
@@ -289,10 +295,10 @@ def _details(details: Sequence[Json]) -> tuple[list[Json], float | None]:
         codes.append(detail.get("reason"))
         if isinstance(delay := detail.get("retryDelay"), str):
             wait_s = _duration(delay)
-        violations = detail.get("violations")
-        for violation in violations if isinstance(violations, list) else ():
-            if isinstance(violation, dict) and "PerDay" in str(violation.get("quotaId")):
-                codes.append(_A_DAYS_QUOTA)
+        found = detail.get("violations")
+        violations = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        if any("PerDay" in str(one.get("quotaId")) for one in violations):
+            codes.append(_A_DAYS_QUOTA)
     return codes, wait_s
 
 

@@ -167,10 +167,13 @@ def _known(value: Mapping[str, Json], names: frozenset[str], where: str) -> None
 
 
 def _picture(data: dict[str, Json], config: SimulatorConfig) -> Picture:
-    """Decodes the image and puts its hash into the message, so that the content hash stays cheap."""
-    text, declared = data.get("data"), data.get("mimeType")
+    """Decodes the image and puts its hash into the message, so that the content hash stays cheap. Names in
+    either spelling and base64 in either alphabet are taken, as Google's JSON has it."""
+    text, declared = data.get("data"), data.get("mimeType") or data.get("mime_type")
     if declared not in ("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"):
         raise _bad(f"Unsupported MIME type: {declared}")
+    if isinstance(text, str) and ("-" in text or "_" in text):
+        text = text.replace("-", "+").replace("_", "/")
     image = decode(text, declared) if isinstance(text, str) else None
     if image is None:
         raise ApiError(400, "image_parse", GEMINI["image_parse"][2])
