@@ -1,4 +1,4 @@
-"""The vendors' own clients beside ours: the same question through both, and what each reads from one response.
+"""The vendors' own clients beside ours: one question through both, and what each reads from one response.
 
 A `Tap` stands between a client and the simulator and keeps what went through it. The vendor's client asks
 through the tap; our parser is then given the bytes that the vendor's was given.

@@ -58,7 +58,7 @@ def image_tokens(
 
 
 def _gemini_tokens(width: int, height: int, model: str, detail: str | None) -> int:
-    """Up to Gemini 2 by tiles, whose side follows the image's shorter one; since Gemini 3 the same for all."""
+    """Up to Gemini 2 by tiles, whose side follows the shorter one of the image; since Gemini 3 fixed."""
     if not _OLDER_GEMINI.search(model):
         return _GEMINI_3[detail or "high"]
     if detail in _GEMINI_2:
