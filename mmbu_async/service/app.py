@@ -82,6 +82,7 @@ class _Service:
         self._reading = Reading(config.store)
         self._pages = Pages(desk, guard.token)
         self._rows = RowPages(config.store)
+        self._places = _places(config)
         self._metrics = Metrics(desk, self.hub, telemetry)
         self._operations = Handlers(desk, config, self._reading, self.hub).operations()
         self._description = orjson.dumps(describe(self._operations, version=VERSION, prefix=API))
@@ -123,7 +124,7 @@ class _Service:
         except ApiError as error:
             return self._say(request, problem(error.status, str(error)), error.headers)
         except MmbuError as error:
-            told = problem_of(error)
+            told = problem_of(error, self._places)
             if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 log.warning("%s %s: %s", request.method, _name(request), error)
             return self._say(request, told)
@@ -188,6 +189,13 @@ class _Service:
             body=self._metrics.text().encode(),
             headers={"Content-Type": CONTENT_TYPE},
         )
+
+
+def _places(config: ServiceConfig) -> dict[str, str]:
+    """Where the files of the service lie, longer places first, and what its users call them."""
+    named = {str(config.store): config.store.name}
+    named |= {str(place): name for name, place in (*config.data.items(), *config.benchmarks.items())}
+    return dict(sorted(named.items(), key=lambda one: -len(one[0])))
 
 
 def _answering(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

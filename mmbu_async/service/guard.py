@@ -39,9 +39,8 @@ HEADERS: Mapping[str, str] = {
     "Server": "mmbu",
 }
 READING = frozenset({"GET", "HEAD"})
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
-"""What is answered without a token: whether the service lives, and the way in."""
-OPEN_FOLDER = "/static/"
+OPEN_ROUTES = frozenset({"/healthz", "/readyz", "/login", "/static/{name}"})
+"""What is answered without a token: whether the service lives, the way in, and files of the package."""
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:\[\]@/\s]+)(?::\d{1,5})?")
 
@@ -76,9 +75,11 @@ class Guard:
 
     def admits(self, request: web.Request) -> bool:
         """Whether it has the token, or needs none."""
-        if self.token is None or request.path in OPEN_PATHS or request.path.startswith(OPEN_FOLDER):
+        if self.token is None:
             return True
-        return self.token.admits(request)
+        # The route, and no beginning of a path: what is found below decides, not how it was written.
+        resource = request.match_info.route.resource
+        return (resource is not None and resource.canonical in OPEN_ROUTES) or self.token.admits(request)
 
     def _is_ours(self, host: str) -> bool:
         found = _HOST.fullmatch(host)

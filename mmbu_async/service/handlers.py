@@ -108,6 +108,7 @@ class Handlers:
                 summary="List all runs of the store, whoever made them.",
                 handle=self.stored,
                 answer=schemas.StoredTold,
+                conflicts=True,
             ),
             Operation(
                 id="choices",
@@ -264,8 +265,6 @@ class Handlers:
             if name in changes:
                 raise ConfigError(f"a judge called '{name}' cannot be given limits here: rename it.")
             changes[name] = _given(side)
-        if not any(changes.values()):
-            raise ConfigError("give what is to change: concurrency, rpm or tpm, of the model or of a judge.")
         return schemas.LimitsTold(limits=list(await self._desk.limit(call.run, changes)))
 
     async def priority(self, call: Call) -> schemas.JobTold:

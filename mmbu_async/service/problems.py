@@ -88,12 +88,15 @@ def status_of(error: MmbuError) -> HTTPStatus:
     )
 
 
-def problem_of(error: MmbuError) -> Problem:
-    status = status_of(error)
+def problem_of(error: MmbuError, places: Mapping[str, str]) -> Problem:
+    """`places`: where files of the service lie, and what they are called to its users."""
+    status, detail = status_of(error), str(error)
+    for place, name in places.items():
+        detail = detail.replace(place, name)
     return Problem(
         title=status.phrase,
         status=status,
-        detail=str(error),
+        detail=detail,
         error=type(error).__name__,
         changes=list(error.changes) if isinstance(error, RunChangedError) else [],
     )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mmbu_async.service.operations import JSON, Call, Operation
 from mmbu_async.service.problems import ApiError
 from mmbu_async.service.schemas import MOST_TEXT, Asked
+from mmbu_async.wrong_values import wrong
 
 MOST_BYTES = 1 << 18
 """Of a request's body."""
@@ -92,7 +93,7 @@ def _validated(model: type[Asked], given: Mapping[str, Any]) -> Asked:
         return model.model_validate(dict(given))
     except ValidationError as error:
         # A name that is none explains why another one is missing.
-        found = error.errors(include_url=False, include_context=False)
+        found = error.errors()
         first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
@@ -100,7 +101,7 @@ def _validated(model: type[Asked], given: Mapping[str, Any]) -> Asked:
         elif first["type"] == "missing":
             said = f"The field {_shown(place)} is missing."
         else:
-            said = f"The field {_shown(place)}: {first['msg']}."
+            said = f"The field {_shown(place)} {wrong(first)}."
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, said) from None
 
 

@@ -118,6 +118,8 @@ class Reading:
         return await self._workers.run(self._stored)
 
     def _stored(self) -> list[StoredRun]:
+        if not self._store.exists():
+            return []
         return [
             StoredRun(
                 run=one.run.name,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mmbu_async.model import Json
+from mmbu_async.service.settings_schema import Described
 
 MOST_TEXT = 500
 """Characters of a run's name, and of what else is a name."""
@@ -26,9 +27,17 @@ class Told(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, from_attributes=True)
 
 
+def _whole(value: object) -> object:
+    """JSON has one kind of number: 4.0 is the whole number 4."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 State = Literal["queued", "running", "paused", "done", "incomplete", "cancelled", "failed"]
-Settings = dict[str, Any]
+Settings = Annotated[dict[str, Any], Described(whole=True)]
 """Names and values as in a settings file."""
+Changes = Annotated[dict[str, Any], Described(whole=False)]
+"""Some of them."""
 
 
 class Nothing(Asked):
@@ -41,7 +50,7 @@ class SubmitAsked(Asked):
     settings: Settings
     """As in a settings file for `mmbu run --config`, but that `data` and `endpoint` name what this service
     was started with; `model` is needed. Settings that name files of the server are refused."""
-    priority: int = Field(default=0, ge=-1000, le=1000)
+    priority: Whole = Field(default=0, ge=-1000, le=1000)
     """Higher goes first, and gets a larger share of a limit that runs have in common."""
     new_run: bool = False
     """Start another run under a fresh name where there is one of this name, instead of going on with it."""
@@ -57,27 +66,27 @@ class EstimateAsked(Asked):
 class ResumeAsked(Asked):
     """How to go on."""
 
-    changes: Settings = Field(default_factory=dict)
+    changes: Changes = Field(default_factory=dict)
     """Settings that do not change answers, as for `mmbu resume`; only for a run that has ended."""
-    priority: int = Field(default=0, ge=-1000, le=1000)
+    priority: Whole = Field(default=0, ge=-1000, le=1000)
     """Higher goes first; of a run that has ended and is queued again."""
 
 
 class RejudgeAsked(Asked):
     """Verdicts to buy."""
 
-    changes: Settings = Field(default_factory=dict)
+    changes: Changes = Field(default_factory=dict)
     """The judge's settings, as for `mmbu rejudge`; empty: the run's own judge."""
     failed: bool = False
     """Only rows which the run's judge left unjudged."""
-    priority: int = Field(default=0, ge=-1000, le=1000)
+    priority: Whole = Field(default=0, ge=-1000, le=1000)
     """Higher goes first."""
 
 
 class SideLimits(Asked):
     """How fast one side may call. What is left out stays as it is: defaults here mean nothing."""
 
-    concurrency: int = Field(default_factory=int, ge=1, le=10_000)
+    concurrency: Whole = Field(default_factory=int, ge=1, le=10_000)
     """Most calls under way at once."""
     rpm: float | None = Field(default=None, gt=0, le=1e9)
     """Requests a minute; null: any number."""
@@ -86,7 +95,7 @@ class SideLimits(Asked):
 
 
 class LimitAsked(Asked):
-    """Other limits for a run, at once and for later sessions."""
+    """Other limits for a run, at once and for later sessions; none: only say what holds."""
 
     model: SideLimits | None = None
     """Of the model under test."""
@@ -97,7 +106,7 @@ class LimitAsked(Asked):
 class PriorityAsked(Asked):
     """Another place in the queue."""
 
-    priority: int = Field(ge=-1000, le=1000)
+    priority: Whole = Field(ge=-1000, le=1000)
     """Higher goes first; 0 is where a run begins."""
 
 
