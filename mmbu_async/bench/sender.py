@@ -4,7 +4,8 @@ happened, and send more than was asked for."""
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mmbu_async.bench.ask import Ask
@@ -13,12 +14,14 @@ from mmbu_async.bench.way import Way
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import Headers, failure_from_response, malformed
 from mmbu_async.endpoints.masking import masked
+from mmbu_async.endpoints.parsed import whole_texts
 from mmbu_async.endpoints.prices import Price
 from mmbu_async.endpoints.sse import EventSplitter
 from mmbu_async.endpoints.timed import TimedTransport
 from mmbu_async.endpoints.transport import StreamedResponse, TransportError
 from mmbu_async.endpoints.wire import StreamParser, WireFormat, read_response, request_url
 from mmbu_async.model import Completion, Failure, Usage
+from mmbu_async.telemetry import About, EndpointState, Observer, Seen, current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,22 @@ class Sender:
         self._url = request_url(target.settings, target.wire)
         self._headers = target.wire.headers(target.key)
         self._stream = target.settings.stream
+        self.due: Callable[[], int] = lambda: 0
+        """Requests that were meant to have started and have not ended; whoever drives knows."""
+        self._observer: Observer | None = None
+        """None: nobody watches, and nothing is told."""
+
+    @contextmanager
+    def watched(self, bench: str) -> Iterator[None]:
+        """Tell whoever watches of the requests that are sent meanwhile."""
+        telemetry = current()
+        if telemetry is None:
+            yield
+            return
+        about = About.of(self.target.settings, role="bench", run=bench)
+        with telemetry.endpoint(about, self._state) as observer:
+            self._observer = observer
+            yield
 
     async def send(
         self, ask: Ask, *, number: int, intended: float, stage_began: float, lost: Callable[[Record], None]
@@ -68,15 +87,37 @@ class Sender:
             now = self._clock()
             self.in_flight -= 1
             if ended is None:
-                lost(way.record(now, Phase.ABANDONED))
+                abandoned = way.record(now, Phase.ABANDONED)
+                lost(abandoned)
+                self._tell(abandoned, None)
         usage = way.usage(ended)
         record = way.record(now, phase, ended=ended, usage=usage, cost_usd=self._cost(ended, usage))
+        self._tell(record, ended)
         return Sent(
             record=record,
             reply=ended if isinstance(ended, Completion) else None,
             failure_kind=ended.kind if isinstance(ended, Failure) else None,
             gaps_s=tuple(way.gaps) if record.ok and not record.in_one_piece else (),
         )
+
+    def _state(self) -> EndpointState:
+        return EndpointState(in_flight=self.in_flight, waiting=max(0, self.due() - self.in_flight))
+
+    def _tell(self, record: Record, ended: Completion | Failure | None) -> None:
+        """Whoever watches, in the words of a run: times from the actual start, and a reply is a reply."""
+        if self._observer is None:
+            return
+        first = record.first_token_s
+        seen = Seen(
+            started_at=time.time() - record.total_s,
+            total_s=record.total_s,
+            first_token_s=None if first is None else first - record.delay_s,
+            outcome=ended,
+            cost_usd=record.cost_usd,
+            bytes_up=record.bytes_up,
+            bytes_down=record.bytes_down,
+        )
+        self._observer.ended(seen)
 
     async def _exchange(self, way: Way) -> tuple[Completion | Failure, Phase]:
         outcome: Completion | Failure
@@ -87,7 +128,7 @@ class Sender:
                 outcome = await self._read(response, way)
         except TransportError as error:
             return masked(Failure(kind=error.kind, message=str(error)), self.target.key), way.broken(error)
-        phase = way.phase(outcome)
+        outcome, phase = whole_texts(outcome), way.phase(outcome)
         return masked(outcome, self.target.key) if isinstance(outcome, Failure) else outcome, phase
 
     async def _read(self, response: StreamedResponse, way: Way) -> Completion | Failure:

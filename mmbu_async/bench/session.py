@@ -90,6 +90,8 @@ async def run(spec: Spec, *, tell: Tell = silent) -> Ended:
                     scorer=Scorer(bench.rules.benchmark) if spec.score and bench is not None else None,
                     tell=tell,
                 )
+                for lane in lanes:
+                    stack.enter_context(lane.sender.watched(made.name))
                 stack.enter_context(draining_signals(stop, "another one"))
                 for lane in lanes:
                     await measuring.preflight(lane)

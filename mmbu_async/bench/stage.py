@@ -82,6 +82,7 @@ class Stage:
     async def run(self) -> Measured:
         """Until the last request has its record."""
         self.began, self._began_at = self.clock(), self.wall()
+        self.sender.due = lambda: self.outstanding
         self._watcher = Watcher(
             lambda: (self.outstanding, self.sender.in_flight),
             clock=self.clock,

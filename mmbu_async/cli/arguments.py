@@ -16,3 +16,14 @@ StoreOption = Annotated[
     ),
 ]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `mmbu status` lists them.")]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        min=0,
+        max=65535,
+        help="Serve Prometheus metrics at this port of this machine while it works (0: any that is free).",
+        rich_help_panel="Output",
+        show_default=False,
+    ),
+]

@@ -11,14 +11,14 @@ import typer
 from typer.core import TyperGroup
 
 from mmbu_async.cli import bench_flags
-from mmbu_async.cli.arguments import DEFAULT_STORE, StoreOption
+from mmbu_async.cli.arguments import DEFAULT_STORE, MetricsPort, StoreOption
 from mmbu_async.cli.ends import complain, screen
 from mmbu_async.cli.options import with_settings
 from mmbu_async.errors import EXIT_OK, ConfigError
 
 SETTINGS = (
     *("model", "endpoint", "base_url", "api_key_env", "stream", "max_tokens", "temperature", "seed"),
-    *("params", "data", "limit", "task", "where", "shuffle_options", "max_cost", "input_price"),
+    *("image_detail", "prompt_caching", "params", "data", "limit", "task", "where", "shuffle_options", "max_cost", "input_price"),
     *("output_price", "timeout", "connect_timeout", "idle_timeout", "store", "synchronous", "image_limits"),
 )
 """Settings of a run that a bench has too. It has no retries and no limits but the load."""
@@ -187,6 +187,7 @@ def run(
     form: Form = None,
     out: Out = None,
     full: Full = False,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Measure an endpoint: `mmbu bench mmbu-public --model gpt-4o-mini --concurrency 1,4,16`."""
     from mmbu_async import api
@@ -196,6 +197,7 @@ def run(
     from mmbu_async.bench.pool import Caching
     from mmbu_async.bench.spec import Spec
     from mmbu_async.config import load_config
+    from mmbu_async.telemetry import observed
 
     found = settings if benchmark is None else {**settings, "benchmark": benchmark}
     loaded = load_config(found, file=config)
@@ -225,7 +227,8 @@ def run(
         search=looked,
         plan_for=plan_for,
     )
-    ended = api.bench_sync(spec, tell=complain_softly)
+    with observed(metrics_port=metrics_port, tell=complain_softly):
+        ended = api.bench_sync(spec, tell=complain_softly)
     _deliver(ended.name, loaded.store, form, out, full)
     if ended.stopped is not None:
         complain(str(ended.stopped))

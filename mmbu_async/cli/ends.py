@@ -18,15 +18,18 @@ from mmbu_async.wrong_values import wrong
 
 
 @contextlib.contextmanager
-def logged(json: bool, file: Path | None) -> Iterator[Any]:
-    """Logs to standard error or a file, and the progress display that fits beside them."""
+def logged(json: bool, file: Path | None, metrics_port: int | None) -> Iterator[Any]:
+    """Logs to standard error or a file, and the progress display that fits beside them; metrics and spans
+    where they are asked for."""
     from mmbu_async.pipeline import logs
     from mmbu_async.pipeline.progress import watcher
+    from mmbu_async.telemetry import observed
 
     console = Console(stderr=True)
     handler = logs.configure(json=json, file=file, console=console)
     try:
-        yield watcher(console)
+        with observed(metrics_port=metrics_port):
+            yield watcher(console)
     finally:
         handler.close()
 

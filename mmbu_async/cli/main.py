@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from mmbu_async.cli import benching, comparing, exporting, judging, steering, storing
-from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, RunName, StoreOption
+from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, MetricsPort, RunName, StoreOption
 from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen, usage
 from mmbu_async.cli.options import with_settings
 from mmbu_async.config import CLUSTER
@@ -97,6 +97,7 @@ def run(
     new_run: Annotated[bool, typer.Option("--new-run", help="Start another run under a fresh name.")] = False,
     log_json: LogJson = False,
     log_file: LogFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Evaluate a model on a benchmark; the same command again goes on where it stopped."""
     from mmbu_async import api
@@ -114,7 +115,7 @@ def run(
         found = api.dry_run(loaded)
         show.dry_run(found, screen())
         raise typer.Exit(DataError.exit_code if found.problem_count else EXIT_OK)
-    with logged(log_json, log_file) as watch:
+    with logged(log_json, log_file, metrics_port) as watch:
         result = api.evaluate_sync(loaded, new_run=new_run, watch=watch, check=False)
     finish(result)
 
@@ -126,12 +127,13 @@ def resume(
     settings: Any = None,
     log_json: LogJson = False,
     log_file: LogFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Go on with a run. Flags may change limits, concurrency, budget, addresses; not what changes answers."""
     from mmbu_async import api
 
     store = _store_of(settings)
-    with logged(log_json, log_file) as watch:
+    with logged(log_json, log_file, metrics_port) as watch:
         result = api.resume_sync(name, store=store, changes=settings, watch=watch, check=False)
     finish(result)
 
@@ -151,12 +153,13 @@ def rejudge(
     ] = False,
     log_json: LogJson = False,
     log_file: LogFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Buy verdicts only: of another judge (--judge-model …), or for rows that have none yet (--failed)."""
     from mmbu_async import api
 
     store = _store_of(settings)
-    with logged(log_json, log_file) as watch:
+    with logged(log_json, log_file, metrics_port) as watch:
         result = api.rejudge_sync(
             name, store=store, changes=settings, failed=failed, watch=watch, check=False
         )

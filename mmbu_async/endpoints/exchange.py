@@ -14,9 +14,10 @@ from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import failure_from_response, malformed
 from mmbu_async.endpoints.masking import masked
 from mmbu_async.endpoints.parsed import whole_texts
-from mmbu_async.endpoints.sse import events
+from mmbu_async.endpoints.sse import EventSplitter
 from mmbu_async.endpoints.transport import (
     AiohttpTransport,
+    StreamedResponse,
     Timeouts,
     Transport,
     TransportError,
@@ -46,6 +47,8 @@ class Exchanged:
     first_token_s: float | None = None
     sent: bool = True
     """Whether the endpoint may have seen the request, and may bill it."""
+    bytes_down: int = 0
+    """Of the response's body, as far as it came, after decompression."""
 
 
 class Exchange(Protocol):
@@ -88,15 +91,15 @@ class HttpExchange:
         """One HTTP exchange."""
         if isinstance(body, KeptBody):
             raise TypeError("a body that lies on another machine cannot be sent from this one")
-        began = time.perf_counter()
-        first_token_s = None
+        came = _Came(began=time.perf_counter())
         sent = True
         outcome: Completion | Failure
         try:
             if self._settings.stream:
-                outcome, first_token_s = await self._streamed(body, began)
+                outcome = await self._streamed(body, came)
             else:
                 response = await self._transport.post(self._url, self._headers, body)
+                came.bytes_down = len(response.body)
                 if 200 <= response.status < 300:
                     outcome = read_response(self._wire, response.status, response.headers, response.body)
                 else:
@@ -106,32 +109,59 @@ class HttpExchange:
         except TransportError as error:
             sent = error.sent
             outcome = Failure(kind=error.kind, message=str(error))
-        total_s = time.perf_counter() - began
-        outcome = masked(whole_texts(outcome), self._key)
-        return Exchanged(outcome=outcome, total_s=total_s, first_token_s=first_token_s, sent=sent)
+        total_s = time.perf_counter() - came.began
+        return Exchanged(
+            outcome=masked(whole_texts(outcome), self._key),
+            total_s=total_s,
+            first_token_s=came.first_token_s,
+            sent=sent,
+            bytes_down=came.bytes_down,
+        )
 
-    async def _streamed(self, body: bytes, began: float) -> tuple[Completion | Failure, float | None]:
-        parser = self._wire.stream_parser()
-        first_token_s = None
+    async def _streamed(self, body: bytes, came: _Came) -> Completion | Failure:
         async with self._transport.stream(self._url, self._headers, body) as response:
-            if not 200 <= response.status < 300:
-                whole = b"".join([chunk async for chunk in response.chunks()])
-                return failure_from_response(response.status, response.headers, whole, now=time.time()), None
-            if "text/event-stream" not in response.headers.get("content-type", "text/event-stream").lower():
-                whole = b"".join([chunk async for chunk in response.chunks()])
-                return read_response(self._wire, response.status, response.headers, whole), None
-            async for event in events(response.chunks()):
-                if not _fed(parser, event):
-                    message = "the stream held an event that cannot be read"
-                    return malformed(message, response.headers, response.status, event), first_token_s
-                if first_token_s is None and parser.started:
-                    first_token_s = time.perf_counter() - began
-            return parser.result(response.headers, response.status), first_token_s
+            status, headers = response.status, response.headers
+            good = 200 <= status < 300
+            if good and "text/event-stream" in headers.get("content-type", "text/event-stream").lower():
+                return await self._listen(response, came)
+            whole = b"".join([chunk async for chunk in response.chunks()])
+            came.bytes_down = len(whole)
+            if good:
+                return read_response(self._wire, status, headers, whole)
+            return failure_from_response(status, headers, whole, now=time.time())
+
+    async def _listen(self, response: StreamedResponse, came: _Came) -> Completion | Failure:
+        parser, splitter = self._wire.stream_parser(), EventSplitter()
+        async for chunk in response.chunks():
+            came.bytes_down += len(chunk)
+            for event in splitter.feed(chunk):
+                if not came.taken_by(parser, event):
+                    return _unreadable(response, event)
+        for event in splitter.end():
+            if not came.taken_by(parser, event):
+                return _unreadable(response, event)
+        return parser.result(response.headers, response.status)
 
 
-def _fed(parser: StreamParser, event: bytes) -> bool:
-    try:
-        parser.feed(event)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-    return True
+@dataclass(slots=True, kw_only=True)
+class _Came:
+    """What has come so far; it stands also when the rest does not come."""
+
+    began: float
+    first_token_s: float | None = None
+    bytes_down: int = 0
+
+    def taken_by(self, parser: StreamParser, event: bytes) -> bool:
+        """Whether the parser can read the event."""
+        try:
+            parser.feed(event)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return False
+        if self.first_token_s is None and parser.started:
+            self.first_token_s = time.perf_counter() - self.began
+        return True
+
+
+def _unreadable(response: StreamedResponse, event: bytes) -> Failure:
+    message = "the stream held an event that cannot be read"
+    return malformed(message, response.headers, response.status, event)

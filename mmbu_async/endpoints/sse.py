@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each event, in the order in which they come."""
-    splitter = EventSplitter()
-    async for chunk in chunks:
-        for event in splitter.feed(chunk):
-            yield event
-    for event in splitter.end():
-        yield event
 
 
 class EventSplitter:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
+from urllib.parse import urlsplit
 
+from mmbu_async.config import CallSettings
 from mmbu_async.model import Completion, Failure, FailureKind
 
 
@@ -16,12 +18,13 @@ class About:
     """One endpoint as somebody calls it."""
 
     endpoint: str
-    """The host."""
+    """The host, and the port where the address names one."""
     format: str
     """The wire format: `openai`, `anthropic`, ..."""
     model: str
     role: str = "model"
     """`model` under test, `judge`, or `bench`."""
+    host: str = ""
     run: str = ""
     """Name of the run or bench; '' where there is none."""
     port: int | None = None
@@ -30,6 +33,23 @@ class About:
     """0: no limit is sent."""
     temperature: float | None = None
     seed: int | None = None
+
+    @classmethod
+    def of(cls, settings: CallSettings, *, role: str, run: str) -> Self:
+        parts = urlsplit(settings.url)
+        return cls(
+            endpoint=settings.host if parts.port is None else f"{settings.host}:{parts.port}",
+            host=settings.host,
+            format=settings.endpoint,
+            model=settings.model,
+            role=role,
+            run=run,
+            port=parts.port or {"http": 80, "https": 443}.get(parts.scheme),
+            stream=settings.stream,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            seed=settings.seed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

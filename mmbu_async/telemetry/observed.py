@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from mmbu_async.telemetry.metrics import Metrics
 from mmbu_async.telemetry.nouns import Telemetry, using
-from mmbu_async.telemetry.server import serving
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +23,13 @@ def observed(
     metrics_port: int | None = None,
     metrics: Metrics | None = None,
     environment: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] = log.info,
 ) -> Iterator[Metrics | None]:
     """Watch what is done in the block.
 
     `metrics_port`: serve metrics at this port of this machine, 0 for any that is free; `metrics`: count into
     these, which somebody else serves; neither: nothing is counted. Spans are sent where the environment names
-    a collector. Raises ConfigError where the port is taken.
+    a collector. `tell` hears where the metrics are. Raises ConfigError where the port is taken.
     """
     found = os.environ if environment is None else environment
     with ExitStack() as stack:
@@ -39,7 +39,9 @@ def observed(
         if metrics is not None:
             watchers.append(metrics)
             if metrics_port is not None:
-                log.info("metrics are at %s", stack.enter_context(serving(metrics.text, metrics_port)))
+                from mmbu_async.telemetry.server import serving
+
+                tell(f"metrics are at {stack.enter_context(serving(metrics.text, metrics_port))}")
         if any(found.get(name, "").strip() for name in ADDRESSES):
             watchers += _spans(stack)
         stack.enter_context(using(*watchers))

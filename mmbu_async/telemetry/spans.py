@@ -107,7 +107,7 @@ class _Tracing:
             "gen_ai.request.max_tokens": about.max_tokens or None,
             "gen_ai.request.temperature": about.temperature,
             "gen_ai.request.seed": about.seed,
-            "server.address": about.endpoint,
+            "server.address": about.host,
             "server.port": about.port,
             "mmbu.role": about.role,
             "mmbu.run": about.run or None,

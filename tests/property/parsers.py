@@ -6,9 +6,8 @@ must hold of whatever comes back. Property tests draw the input; a fuzzer mutate
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from multidict import CIMultiDict
@@ -16,7 +15,7 @@ from multidict import CIMultiDict
 from mmbu_async import judging
 from mmbu_async.endpoints.client import WIRE_FORMATS
 from mmbu_async.endpoints.failures import failure_from_response
-from mmbu_async.endpoints.sse import events
+from mmbu_async.endpoints.sse import EventSplitter
 from mmbu_async.endpoints.wire import read_response
 from mmbu_async.errors import DataError, ImageError
 from mmbu_async.images import ImageLimits, prepare
@@ -91,15 +90,8 @@ def response(kind: str, status: int, body: bytes) -> Completion | Failure:
 def stream(kind: str, chunks: Sequence[bytes]) -> Completion | Failure:
     """The same as server-sent events, in whatever pieces they come."""
 
-    async def pieces() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-
-    async def collected() -> list[bytes]:
-        return [event async for event in events(pieces())]
-
-    parser = WIRE_FORMATS[kind]().stream_parser()
-    for event in asyncio.run(collected()):
+    parser, splitter = WIRE_FORMATS[kind]().stream_parser(), EventSplitter()
+    for event in [*(event for chunk in chunks for event in splitter.feed(chunk)), *splitter.end()]:
         try:
             parser.feed(event)
         except (AttributeError, KeyError, TypeError, ValueError):

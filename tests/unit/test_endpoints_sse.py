@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mmbu_async.endpoints.sse import events
+from mmbu_async.endpoints.sse import EventSplitter
 
 
-async def parsed(chunks: Iterable[bytes]) -> list[bytes]:
-    async def pieces() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-
-    return [event async for event in events(pieces())]
+def parsed(chunks: Iterable[bytes]) -> list[bytes]:
+    splitter = EventSplitter()
+    return [event for chunk in chunks for event in splitter.feed(chunk)] + splitter.end()
 
 
 @pytest.mark.parametrize(
@@ -43,9 +40,9 @@ async def parsed(chunks: Iterable[bytes]) -> list[bytes]:
         (b"data: a\n\ndata: [DONE]\r", [b"a", b"[DONE]"]),
     ],
 )
-async def test_events(body: bytes, data: list[bytes]) -> None:
-    assert await parsed([body]) == data
-    assert await parsed([body[at : at + 1] for at in range(len(body))]) == data
+def test_events(body: bytes, data: list[bytes]) -> None:
+    assert parsed([body]) == data
+    assert parsed([body[at : at + 1] for at in range(len(body))]) == data
 
 
 LINES = st.sampled_from([b"data: one", b"data:two", b"data: ", b": note", b"", b"", b"\xef\xbb\xbf"])
@@ -55,7 +52,7 @@ BODY = st.lists(st.tuples(LINES, ENDS), max_size=12).map(lambda lines: b"".join(
 
 @example(body=b"data: a\r\n\r\ndata: b", cuts=[8])
 @given(body=BODY, cuts=st.lists(st.integers(0, 120), max_size=8))
-async def test_where_the_network_cuts_changes_nothing(body: bytes, cuts: list[int]) -> None:
+def test_where_the_network_cuts_changes_nothing(body: bytes, cuts: list[int]) -> None:
     edges = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
     chunks = [body[low:high] for low, high in pairwise(edges)]
-    assert await parsed(chunks) == await parsed([body])
+    assert parsed(chunks) == parsed([body])
