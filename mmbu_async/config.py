@@ -67,6 +67,8 @@ _ADDED: Mapping[str, str] = {
     "anthropic": "/v1/messages",
     "gemini": "/models",
 }
+BATCH_ENDPOINTS = ("openai", "responses", "anthropic")
+"""Wire formats whose batch API is known."""
 _TABLES: Mapping[str, Any] = {
     "params": {},
     "where": {},
@@ -149,6 +151,10 @@ class CallSettings(BaseModel):
     """Attempts a row, waiting for Retry-After not counted."""
     max_retry_time: float = Field(default=1800.0, gt=0)
     """Seconds after the first attempt beyond which none is started."""
+    batch: bool | None = None
+    """Ask in batches: half the price, and answers within a day. A judge does as its run unless this is set."""
+    batch_size: int | None = Field(default=None, ge=1)
+    """Most requests in one batch; None: as many as its provider takes."""
     input_price: float | None = Field(default=None, ge=0)
     """US dollars a million input tokens; None: taken from genai-prices."""
     output_price: float | None = Field(default=None, ge=0)
@@ -192,6 +198,15 @@ class CallSettings(BaseModel):
         """Who takes the setting for the key itself must not find it in a store or a message afterwards."""
         if value is not None and (not _VARIABLE.fullmatch(value) or _looks_like_a_key(value)):
             raise ValueError("must be the name of an environment variable that holds the key, not the key")
+        return value
+
+    @field_validator("batch")
+    @classmethod
+    def _batched(cls, value: bool | None, info: ValidationInfo) -> bool | None:
+        kind = info.data.get("endpoint", "openai")
+        if value and kind not in BATCH_ENDPOINTS:
+            known = ", ".join(BATCH_ENDPOINTS)
+            raise ValueError(f"batches are known of the endpoints {known} only, not of {kind}")
         return value
 
     @field_validator("image_detail")
@@ -312,6 +327,8 @@ class RunConfig(CallSettings):
     """A TOML file laid over the shipped table of what endpoints accept in images."""
     preflight: bool = True
     """Send one row to model and judge before the rest."""
+    batch_poll: float = Field(default=60.0, gt=0)
+    """Seconds between two looks at batches that are out, at most; the first looks come sooner."""
     dask_scheduler: str | None = None
     """Address of the scheduler of a running Dask cluster, tcp://HOST:PORT or tls://HOST:PORT."""
     dask_workers: int | None = Field(default=None, ge=1, le=1000)
@@ -434,8 +451,14 @@ class RunConfig(CallSettings):
 
     @property
     def judges(self) -> tuple[JudgeConfig, ...]:
-        """All that are asked about a row, the judge first."""
-        return (self.judge, *self.panel)
+        """All that are asked about a row, the judge first. They ask in batches where the run does, can, and
+        nothing else was said."""
+        return tuple(
+            one.model_copy(update={"batch": one.endpoint in BATCH_ENDPOINTS})
+            if self.batch and one.batch is None
+            else one
+            for one in (self.judge, *self.panel)
+        )
 
 
 def load_config(

@@ -27,6 +27,7 @@ _PANELS = {
     "Limits and money": (
         *("concurrency", "rpm", "tpm", "max_cost", "input_price", "output_price", "prompt_caching"),
         *("max_attempts", "max_retry_time", "timeout", "connect_timeout", "idle_timeout"),
+        *("batch", "batch_size", "batch_poll"),
     ),
 }
 

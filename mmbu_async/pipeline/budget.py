@@ -16,6 +16,9 @@ UNSEEN_INPUT_TOKENS = 4096
 """Input tokens of a call where no call ever told any: more than an image takes by either maker's rule, and a
 question."""
 
+_DUST = 1e-9
+"""US dollars that sums and differences of many amounts may leave over."""
+
 
 def most_unpriced(unpriced: Unpriced, settings: CallSettings, price: Price) -> float:
     """US dollars that earlier calls of unknown cost may have cost at most: the cap holds over sessions."""
@@ -60,6 +63,40 @@ class Budget:
                 raise Draining
             self._held += usd
         self._under_way += 1
+
+    def reserve(self, usd: float | None) -> bool:
+        """Set aside what a request in a batch may cost, where it fits; it is given back by `release`."""
+        if self.cap is None or usd is None:
+            return True
+        if self.spent + self._held + usd > self.cap:
+            return False
+        self._held += usd
+        return True
+
+    def take_over(self, usd: float | None) -> None:
+        """Set aside what a batch that is out already may cost, whether it fits or not."""
+        if self.cap is not None and usd is not None:
+            self._held += usd
+
+    def release(self, held: float | None, spent: float = 0.0) -> None:
+        """A batch, or a request of it, that was set aside has cost so much."""
+        if self.cap is not None and held is not None:
+            self._held = max(0.0, self._held - held)
+        self.spent += spent
+        self._changed.set()
+
+    def give_up(self, usd: float | None) -> bool:
+        """Whether the cap is reached, since a request does not fit and nothing is set aside that might be
+        given back; then all is told so."""
+        if self.reserve(usd):
+            self.release(usd)
+            return False
+        if self._held <= _DUST or (self.cap is not None and usd is not None and self.spent + usd > self.cap):
+            self._reached = True
+            self._on_reached()
+            self._changed.set()
+            return True
+        return False
 
     def settle(self, held: float | None, spent: float | None) -> None:
         """See `endpoints.client.Purse`. An unknown cost is taken as the worst case."""

@@ -66,7 +66,7 @@ class InferStage:
         while rows := await self.pages.get_many(BATCH):
             for prepared in await self.placement.prepare(rows):
                 if isinstance(prepared, BrokenRow):
-                    await self._broken(prepared)
+                    await self.broken(prepared)
                 else:
                     await self.ready.put(prepared)
 
@@ -129,7 +129,7 @@ class InferStage:
             case Step.GO_ON:
                 pass
 
-    async def _broken(self, broken: BrokenRow) -> None:
+    async def broken(self, broken: BrokenRow) -> None:
         failure = Failure(kind=FailureKind.IMAGE, message=broken.message)
         attempt = Attempt(
             number=0, timing=Timing(started_at=time.time(), total_s=0.0), outcome=failure, cost_usd=0.0

@@ -214,7 +214,7 @@ class JudgeStage:
 
     def _give_up(self, task: JudgeTask, last: Completion | Failure | None) -> None:
         """No usable verdict: the rows are unjudged, which is not wrong."""
-        words = _why(last)
+        words = why_unjudged(last)
         reply = last.text if isinstance(last, Completion) else ""
         for waiting in self._asking.pop(task.prompt_sha, ()):
             self._write(waiting, None, reply, shared=waiting is not task)
@@ -232,7 +232,7 @@ class JudgeStage:
             )
 
 
-def _why(last: Completion | Failure | None) -> str:
+def why_unjudged(last: Completion | Failure | None) -> str:
     """Why there is no verdict: a limit that was spent on thinking can be raised, a refusal can not."""
     match last:
         case Failure():

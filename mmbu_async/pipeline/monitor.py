@@ -42,6 +42,8 @@ class Monitor:
     under_way: dict[str, float] = field(default_factory=dict)
     """Row id, with the judge's name where a judge is at work on it -> when that began: what the tail of a
     run waits for."""
+    batches: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Model or judge -> a line on each of its batches that are out."""
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
     def attempt(self, attempt: Attempt, *, final: bool) -> None:

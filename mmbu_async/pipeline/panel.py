@@ -33,7 +33,8 @@ class Panel:
 
     async def offer(self, row: StoredSample, completion: Completion) -> None:
         """Take a row with a reply; it is done at once where its benchmark needs no judge for it."""
-        task = self.task(row, completion)
+        # Judges that ask in batches come later, and read from the store.
+        task = self.task(row, completion) if self.stages else None
         if task is None:
             self.waiting.needless()
             return

@@ -26,6 +26,9 @@ TAIL_HINT_S = 30.0
 PAUSE_HINT_S = 5.0
 """A pause of an endpoint that lasts longer than this is told."""
 
+SHOWN_BATCHES = 6
+"""Batches that are told one by one."""
+
 NAME_WIDTH = 40
 """Columns for the run's name, before the bar and the number of rows."""
 
@@ -76,7 +79,7 @@ async def _refresh(live: Live, panel: Callable[[], Group]) -> None:
 def summary(monitor: Monitor, stages: Stages, now: float) -> str:
     """The state in one line."""
     parts = (_rows(monitor), _speed(monitor, now), *_calls(monitor, stages), _money(monitor))
-    return " | ".join((*parts, *_waits(monitor, stages, now)))
+    return " | ".join((*parts, *_batches(monitor), *_waits(monitor, stages, now)))
 
 
 def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
@@ -87,6 +90,7 @@ def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
     speed = "; ".join((_speed(monitor, now), *_losses(monitor)))
     calls = [Text(line, no_wrap=True, overflow="ellipsis") for line in _calls(monitor, stages)]
     body = [Text(speed), *calls, Text(_money(monitor))]
+    body += [Text(line, no_wrap=True, overflow="ellipsis") for line in _batches(monitor)]
     body += [Text(hint, style="yellow") for hint in _waits(monitor, stages, now)]
     return Group(head, *body)
 
@@ -127,6 +131,13 @@ def _calls(monitor: Monitor, stages: Stages) -> list[str]:
         f"in flight {model} model; rows before judges {monitor.judge_waiting:,}; {trouble}",
         *(f"judge {name}: in flight {calls}, queue {waiting:,}" for name, calls, waiting in judges),
     ]
+
+
+def _batches(monitor: Monitor) -> list[str]:
+    """What is out in batches: one line each, and of many the first."""
+    lines = [f"{side} {line}" for side, out in monitor.batches.items() for line in out]
+    rest = len(lines) - SHOWN_BATCHES
+    return lines if rest <= 0 else [*lines[:SHOWN_BATCHES], f"and {rest:,} more batches"]
 
 
 def _in_flight(client: EndpointClient) -> str:

@@ -59,6 +59,8 @@ class Session:
     """What earlier sessions took."""
     proven: bool = False
     """Whether an earlier session got a reply with these settings."""
+    reserved: float = 0.0
+    """US dollars that batches which are out may cost, where this part of the session does not see to them."""
     data_stamp: str = ""
     """By which another machine knows whether it sees the same data."""
     infer: bool = True
@@ -114,7 +116,7 @@ async def run_session(
     `heartbeat` keeps the run's lease alive, and `steer` does what others ask, until they are cancelled.
     """
     async with AsyncExitStack() as stack:
-        stages = await _build(session, monitor, stop, random, stack)
+        stages = await build_stages(session, monitor, stop, random, stack)
         infer, panel = stages.infer, stages.panel
         if (telemetry := current()) is not None:
             stack.enter_context(telemetry.run(monitor.run, lambda: _state(monitor)))
@@ -135,7 +137,10 @@ async def run_session(
                 model, *judges = stages.sides
                 asking = (model.crew.run(),) if session.infer else ()
                 backlog = panel.backlog(
-                    session.run_id, before_session=session.session_id, judged=session.rejudge
+                    session.run_id,
+                    # Replies of this very session come this way only where this part of it makes none.
+                    before_session=session.session_id if session.infer else None,
+                    judged=session.rejudge,
                 )
                 work.create_task(_all((*asking, backlog), then=panel.close))
                 for stage, judge in zip(panel.stages, judges, strict=True):
@@ -145,7 +150,7 @@ async def run_session(
                 task.cancel()
 
 
-async def _build(
+async def build_stages(
     session: Session, monitor: Monitor, stop: Stop, random: Random, stack: AsyncExitStack
 ) -> Stages:
     config = session.config
@@ -274,7 +279,7 @@ def _state(monitor: Monitor) -> RunState:
 def _spent(session: Session) -> float:
     """US dollars of earlier sessions; under a cap, calls of unknown cost are taken at their worst."""
     before, config = session.before, session.config
-    spent = before.cost_usd
+    spent = before.cost_usd + session.reserved
     if config.max_cost is not None:
         spent += _most(before.unpriced_infer, config)
         # Which judge made a call of unknown cost is not asked: none of them is dearer than the dearest.

@@ -47,7 +47,10 @@ class Steering:
 
     def _do(self, control: Control, monitor: Monitor, stages: Stages) -> None:
         self.config = with_limits(self.config, control.limits)
-        for side, settings in zip(stages.sides, (self.config, *self.config.judges), strict=True):
+        wanted: dict[str, CallSettings] = {"model": self.config}
+        wanted |= {f"judge {judge.label}": judge for judge in self.config.judges}
+        for side in stages.sides:
+            settings = wanted[side.label]
             if _limits(side.client.settings) != _limits(settings):
                 side.limit(settings)
                 log.info("asked for other limits: %s", said(side.label, settings))

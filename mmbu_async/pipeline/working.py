@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from mmbu_async.config import RunConfig
@@ -23,6 +24,8 @@ from mmbu_async.errors import (
 from mmbu_async.images import ImageLimits
 from mmbu_async.makers import same_makers, warning
 from mmbu_async.model import ImageRef, Json
+from mmbu_async.pipeline.batch_plan import Part, parts
+from mmbu_async.pipeline.batch_run import run_batches
 from mmbu_async.pipeline.judges import Judges, find_judges
 from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
@@ -177,12 +180,41 @@ class Worker:
         self, session_id: int, judges: Judges, judged: bool, stop: Stop, steering: Steering
     ) -> None:
         counts = self.store.counts(self.run.id)
+        monitor = Monitor(run=self.run.name, total=counts.selected, done_before=counts.completed)
+        out = {batch.judge_id for batch in self.store.batches(self.run.id, only_open=True)}
+        for part in parts(
+            model=bool(self.config.batch) if self.work.infer else None,
+            judges=[(judge.id, judged and bool(judge.settings.batch)) for judge in judges.asked],
+            out=out,
+        ):
+            await self._part(part, session_id, judges, judged, stop, steering, monitor)
+            if stop:
+                return
+
+    async def _part(
+        self,
+        part: Part,
+        session_id: int,
+        judges: Judges,
+        judged: bool,
+        stop: Stop,
+        steering: Steering,
+        monitor: Monitor,
+    ) -> None:
+        asked = tuple(judge for judge in judges.asked if judge.id in part.judges)
+        sides = {judge.id for judge in asked} | ({None} if part.model else set())
+        elsewhere = (
+            batch.worst_usd or 0.0
+            for batch in self.store.batches(self.run.id, only_open=True)
+            if not (part.batched and batch.judge_id in sides)
+        )
         session = Session(
             config=self.config,
             store=self.store.path,
             run_id=self.run.id,
             session_id=session_id,
-            judges=judges.asked,
+            judges=asked,
+            reserved=sum(elsewhere),
             benchmark=self.rules.benchmark,
             read_image=self.read_image,
             image_limits=self.limits,
@@ -190,8 +222,8 @@ class Worker:
             fill=self.rules.fill,
             read_verdict=self.rules.read_verdict,
             before=self.store.totals(self.run.id),
-            proven=counts.completed > 0,
-            infer=self.work.infer,
+            proven=self.store.counts(self.run.id).completed > 0,
+            infer=part.model,
             judge=judged,
             rejudge=self.work.judge_anew and not self.work.failed_only,
         )
@@ -204,9 +236,10 @@ class Worker:
                     text = f"run '{self.run.name}' was taken over by another process; stopped here."
                     stop.request(StoreLockedError(text))
 
-        await run_session(
+        run_part = partial(run_batches, cancel=part.cancel) if part.batched else run_session
+        await run_part(
             session,
-            Monitor(run=self.run.name, total=counts.selected, done_before=counts.completed),
+            monitor,
             stop=stop,
             watch=self.watch,
             heartbeat=heartbeat,

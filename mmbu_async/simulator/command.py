@@ -54,6 +54,13 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--bare", action="store_true", help="drain bodies and send one fixed reply; only --port and --latency"
     )
+    add("--batch-latency", default="0", help="seconds from a batch's acceptance to its end, like --latency")
+    add("--batch-expire", type=float, default=0.0, help="share of requests in batches that expire")
+    add("--batch-lost-answers", type=float, default=0.0, help="share of accepted batches with a lost answer")
+    add("--batch-listing-lag-s", type=float, default=0.0, help="until an accepted batch is listed")
+    add("--batch-max-requests", type=int, default=None, help="in one batch")
+    add("--batch-max-bytes", type=int, default=None, help="of one batch's file")
+    add("--batch-queue", type=int, default=None, help="requests of a key that may wait in batches")
     add("--log", type=Path, default=None, help="JSON Lines file that requests are appended to")
     return flags
 
@@ -96,6 +103,13 @@ def configure(arguments: argparse.Namespace) -> SimulatorConfig:
         vision=not arguments.blind,
         vision_workers=arguments.vision_workers,
         vision_cache=arguments.vision_cache,
+        batch_latency=Latency.parse(arguments.batch_latency),
+        batch_expire=arguments.batch_expire,
+        batch_lost_answers=arguments.batch_lost_answers,
+        batch_listing_lag_s=arguments.batch_listing_lag_s,
+        batch_max_requests=arguments.batch_max_requests,
+        batch_max_bytes=arguments.batch_max_bytes,
+        batch_queue=arguments.batch_queue,
         log=arguments.log,
         log_memory=0,
     )

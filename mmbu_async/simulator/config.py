@@ -134,6 +134,21 @@ class SimulatorConfig:
     vision_cache: int = 4096
     """Images whose findings are remembered."""
 
+    batch_latency: Latency = Latency()
+    """Seconds from a batch's acceptance to its end."""
+    batch_expire: float = 0.0
+    """Share of the requests in batches whose turn does not come in time."""
+    batch_lost_answers: float = 0.0
+    """Share of the batches that are accepted and whose answer never arrives."""
+    batch_listing_lag_s: float = 0.0
+    """Seconds until an accepted batch shows up in lists."""
+    batch_max_requests: int | None = None
+    """In one batch; None: as many as the vendor takes."""
+    batch_max_bytes: int | None = None
+    """Of one batch's file; None: as many as the vendor takes."""
+    batch_queue: int | None = None
+    """Requests of one key that may wait in batches; None: any number."""
+
     log: Path | None = None
     """JSON Lines file that every finished request is appended to."""
     log_memory: int = 100_000

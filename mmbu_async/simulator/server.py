@@ -16,6 +16,9 @@ from aiohttp import web
 from mmbu_async.errors import ConfigError
 from mmbu_async.simulator.anthropic import Anthropic
 from mmbu_async.simulator.azure import Azure
+from mmbu_async.simulator.batch_anthropic import AnthropicBatchDesk
+from mmbu_async.simulator.batch_openai import OpenAIBatchDesk
+from mmbu_async.simulator.batch_work import Office
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.exchange import Exchange
@@ -98,8 +101,9 @@ class Simulator:
                 began=self._clock(),
                 arrived=self._arrived,
             )
+            office = await stack.enter_async_context(Office(desk))
             runner = web.AppRunner(
-                _application(desk),
+                _application(desk, office),
                 access_log=None,
                 handler_cancellation=True,
                 shutdown_timeout=0.05,
@@ -126,7 +130,7 @@ class Simulator:
         await self._stack.aclose()
 
 
-def _application(desk: Desk) -> web.Application:
+def _application(desk: Desk, office: Office) -> web.Application:
     application = web.Application(client_max_size=desk.config.max_body_bytes)
     for path, wire in ROUTES.items():
         application.router.add_post(path, _handler(desk, wire))
@@ -158,6 +162,10 @@ def _application(desk: Desk) -> web.Application:
         message = f"{words} ({request.method} {request.path})"
         return web.json_response(wire.error(ApiError(status, "not_found", message), ""), status=status)
 
+    application.router.add_routes(
+        OpenAIBatchDesk(office, {"/v1/chat/completions": OpenAI(), "/v1/responses": Responses()}).routes()
+    )
+    application.router.add_routes(AnthropicBatchDesk(office, Anthropic()).routes())
     application.router.add_get("/v1/models", models)
     application.router.add_route("*", "/{path:.*}", elsewhere)
     return application

@@ -47,6 +47,8 @@ CALL: dict[str, Any] = {
     "idle_timeout": 3.5,
     "max_attempts": 2,
     "max_retry_time": 4.5,
+    "batch": False,
+    "batch_size": 7,
     "input_price": 0.0,
     "output_price": 1e-7,
 }
@@ -68,6 +70,7 @@ RUN: dict[str, Any] = CALL | {
     "synchronous": "normal",
     "image_limits": "limits.toml",
     "preflight": False,
+    "batch_poll": 5.5,
     "dask_scheduler": "tls://head:8786",
     "dask_workers": 8,
     "dask_jobqueue": "slurm",

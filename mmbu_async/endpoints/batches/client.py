@@ -76,7 +76,9 @@ class Wanted:
 class BatchClient(Protocol):
     """One vendor's calls. Every method raises BatchCallError."""
 
-    form: BatchFormat
+    @property
+    def form(self) -> BatchFormat:
+        """The vendor's files and words."""
 
     async def submit(self, upload: Upload) -> RemoteBatch: ...
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.failures import failure_from_response
 from mmbu_async.endpoints.wire import WireFormat, read_response
 from mmbu_async.model import Completion, Failure, Json
 
-MARKER = re.compile(r"mmbu[0-9a-f]{20}")
+Settings = TypeVar("Settings", bound=CallSettings)
 _CUSTOM_ID = re.compile(r"(mmbu[0-9a-f]{20})-(\d{1,6})")
 
 
@@ -120,7 +120,7 @@ class BatchFormat(Protocol):
         """Raises KeyError, TypeError or ValueError for a line that is no result."""
 
 
-def without_stream(settings: CallSettings) -> CallSettings:
+def without_stream(settings: Settings) -> Settings:
     """In a batch nothing is streamed."""
     return settings.model_copy(update={"stream": False}) if settings.stream else settings
 
