@@ -732,7 +732,7 @@ def _lasting(judge: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str
     if changes.get("model", judge["model"]) != judge["model"]:
         gone |= {"name", "input_price", "output_price"}
     if changes.get("endpoint", judge["endpoint"]) != judge["endpoint"]:
-        gone |= {"base_url", "api_key_env"}
+        gone |= {"base_url", "api_key_env", "image_detail"}
     return {name: value for name, value in judge.items() if name not in gone}
 
 

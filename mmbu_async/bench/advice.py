@@ -146,3 +146,7 @@ def _flags(config: Mapping[str, Json], settings: Mapping[str, Json]) -> Iterator
         yield from ("--data", str(config["data"]))
     if settings["stream"]:
         yield "--stream"
+    if settings.get("image_detail"):
+        yield from ("--image-detail", str(settings["image_detail"]))
+    if settings.get("prompt_caching"):
+        yield "--prompt-caching"

@@ -9,13 +9,14 @@ that, and the intervals rather too wide.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmbu_async.bench.figures import Figures
 from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import Spread
 from mmbu_async.errors import ConfigError
+from mmbu_async.model import Json
 from mmbu_async.stats import Estimate
 
 TIMES = (
@@ -178,13 +179,23 @@ def _remarks(first: str, one: Part, second: str, other: Part) -> Iterator[str]:
             yield f"{name}: {remark}"
 
 
+_UNSET: Mapping[str, Json] = {"image_detail": None, "prompt_caching": False}
+"""Settings that came later, as they were before."""
+
+
 def _differences(first: BenchReport, second: BenchReport) -> Iterator[str]:
     """What makes two benches measure different things."""
     for name in ("work", "caching", "seed", "limits"):
         one, other = first.bench.config["bench"][name], second.bench.config["bench"][name]
         if one != other:
             yield f"{name}: {one} -> {other}"
-    for name in ("model", "endpoint", "stream", "max_tokens", "temperature", "params", "benchmark", "data"):
-        one, other = first.bench.config["config"][name], second.bench.config["config"][name]
+    for name in (
+        *("model", "endpoint", "stream", "max_tokens", "temperature", "image_detail", "prompt_caching"),
+        *("params", "benchmark", "data"),
+    ):
+        # Benches of earlier versions do not know all of them.
+        one, other = (
+            bench.config["config"].get(name, _UNSET.get(name)) for bench in (first.bench, second.bench)
+        )
         if one != other:
             yield f"{name}: {one} -> {other}"

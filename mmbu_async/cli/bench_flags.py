@@ -90,6 +90,9 @@ def beside(
         raise ConfigError("another endpoint needs --beside-base-url or --beside-model.")
     if endpoint is not None and base_url is None:
         same["base_url"] = None
+    if endpoint not in (None, config.endpoint):
+        # Each format has words of its own for it.
+        same["image_detail"] = None
     try:
         return BesideConfig.model_validate(same | changes)
     except ValidationError as error:

@@ -18,8 +18,9 @@ from mmbu_async.errors import EXIT_OK, ConfigError
 
 SETTINGS = (
     *("model", "endpoint", "base_url", "api_key_env", "stream", "max_tokens", "temperature", "seed"),
-    *("image_detail", "prompt_caching", "params", "data", "limit", "task", "where", "shuffle_options", "max_cost", "input_price"),
-    *("output_price", "timeout", "connect_timeout", "idle_timeout", "store", "synchronous", "image_limits"),
+    *("image_detail", "prompt_caching", "params", "data", "limit", "task", "where", "shuffle_options"),
+    *("max_cost", "input_price", "output_price", "timeout", "connect_timeout", "idle_timeout", "store"),
+    *("synchronous", "image_limits"),
 )
 """Settings of a run that a bench has too. It has no retries and no limits but the load."""
 LOAD, ENDS, WORK, RESULT = "Load", "Ends", "Work", "Result"

@@ -21,6 +21,14 @@ _REFUSED = re.compile(
 )
 """What is said of a parameter that has no place. Not: that a value is too large, which can be due to the row
 (`max_tokens` beside a long question)."""
+_SETTINGS = {
+    "prompt_cache_key": "prompt_caching",
+    "cache_control": "prompt_caching",
+    "detail": "image_detail",
+    "mediaResolution": "image_detail",
+    "media_resolution": "image_detail",
+}
+"""Fields of requests, and the settings by which they are sent."""
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 """Under which names a token limit is sent."""
 
@@ -46,7 +54,17 @@ def give_up_parameter(name: str, settings: CallSettings) -> str:
         return (
             f"give {flag} 0, and the limit by the name that this model takes with {settings.flag('params')}"
         )
+    if name in _generation(settings):
+        return f"leave out {name} in the generationConfig of {settings.flag('params')}"
+    if name in _SETTINGS:
+        return f"leave out {settings.flag(_SETTINGS[name])}"
     return f"leave out {settings.flag(name.partition('_')[0] if name == 'stream_options' else name)}"
+
+
+def _generation(settings: CallSettings) -> list[str]:
+    """Names within the one parameter that Gemini takes most of them in."""
+    inside = settings.params.get("generationConfig") if settings.endpoint == "gemini" else None
+    return [name for name, value in inside.items() if value is not None] if isinstance(inside, dict) else []
 
 
 def _sent(settings: CallSettings) -> list[str]:
@@ -55,4 +73,6 @@ def _sent(settings: CallSettings) -> list[str]:
     if settings.max_tokens:
         names += _LIMITS
     names += [name for name in ("temperature", "seed") if getattr(settings, name) is not None]
+    names += _generation(settings)
+    names += [name for name, setting in _SETTINGS.items() if getattr(settings, setting)]
     return names + (["stream_options", "stream"] if settings.stream else [])

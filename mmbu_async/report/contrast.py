@@ -17,7 +17,7 @@ from mmbu_async.store import Result, RunRecord, Store
 OPEN = "mmbu-public"
 CLOSED = "mmbu-closed"
 COUNTERPART = {OPEN: CLOSED, CLOSED: OPEN}
-SAME = ("endpoint", "max_tokens", "temperature", "seed", "params")
+SAME = ("endpoint", "max_tokens", "temperature", "seed", "image_detail", "params")
 """Settings that change answers: where they differ between the runs, the difference is theirs too."""
 
 SHOWN_ORDER = "shown_order"

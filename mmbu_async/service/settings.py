@@ -50,7 +50,9 @@ class EndpointSettings(BaseModel):
 
 
 def _makers() -> tuple[EndpointSettings, ...]:
-    return tuple(EndpointSettings(name=kind, endpoint=kind) for kind in ("openai", "anthropic"))
+    return tuple(
+        EndpointSettings(name=kind, endpoint=kind) for kind in ("openai", "responses", "anthropic", "gemini")
+    )
 
 
 class ServiceConfig(BaseModel):

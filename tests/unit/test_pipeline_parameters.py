@@ -12,6 +12,14 @@ from mmbu_async.pipeline.parameters import refused_parameter
 PARAMS = {"top_p": 0.9, "reasoning_effort": "low", "top_k": None}
 SETTINGS = RunConfig(model="m", temperature=0.0, seed=1, stream=True, params=PARAMS)
 
+CALLED = RunConfig(
+    model="m",
+    endpoint="gemini",
+    image_detail="low",
+    prompt_caching=True,
+    params={"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}},
+)
+
 
 def refused(message: str, kind: FailureKind = FailureKind.BAD_REQUEST) -> Failure:
     return Failure(kind=kind, message=message, status=400)
@@ -65,6 +73,9 @@ def test_a_row_that_is_refused_says_nothing_of_others(failure: Failure) -> None:
         (SETTINGS, "temperature", "leave out --temperature; a run that was begun with it"),
         (SETTINGS, "top_p", "leave out --param top_p;"),
         (SETTINGS, "stream_options", "leave out --stream;"),
+        (CALLED, "prompt_cache_key", "leave out --prompt-caching;"),
+        (CALLED, "mediaResolution", "leave out --image-detail;"),
+        (CALLED, "thinkingConfig", "leave out thinkingConfig in the generationConfig of --param;"),
         (SETTINGS, "max_tokens", "give --max-tokens 0, and the limit by the name that this model takes with "
          "--param;"),
         (JudgeConfig(temperature=0.0), "temperature", "leave out --judge-temperature; `mmbu rejudge`"),
