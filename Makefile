@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 BIN := $(dir $(PYTHON))
 
-.PHONY: check format lint types arrows test bench
+.PHONY: check format lint types arrows test bench site docs-at-length
 
 check: format lint types arrows test
 
@@ -22,6 +22,14 @@ arrows:
 
 test:
 	$(PYTHON) -m pytest -n auto --dist worksteal
+
+# The documentation as a site, in site/.
+site:
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+
+# Pages whose commands take minutes, too.
+docs-at-length:
+	MMBU_DOCS_AT_LENGTH=1 $(PYTHON) -m pytest tests/docs
 
 bench:
 	$(PYTHON) -m benchmarks
