@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from mmbu_async.model import Benchmark, ImageRef, Json, Sample
 from mmbu_async.pipeline.asking import Asked, ask_limits, ask_pause
 from mmbu_async.pipeline.doctor import Doctor, Finding
 from mmbu_async.pipeline.dryrun import DryRun, DryRunner
+from mmbu_async.pipeline.hosting import Host
 from mmbu_async.pipeline.learning import learn
 from mmbu_async.pipeline.opening import (
     Bench,
@@ -42,6 +44,7 @@ from mmbu_async.pipeline.opening import (
     config_of,
     find_or_make_run,
     lay_out,
+    leased,
     open_existing,
     rules_of,
     select_rows,
@@ -69,7 +72,9 @@ from mmbu_async.report.plan import Plan, make_plan
 from mmbu_async.sources import samples
 from mmbu_async.stats.power import ALPHA, POWER
 from mmbu_async.store import (
+    BatchRecord,
     Lease,
+    LeaseOwner,
     Limits,
     Replaced,
     RowDetail,
@@ -92,7 +97,7 @@ from mmbu_async.version import VERSION
 T = TypeVar("T")
 
 REJUDGE_SETTINGS = frozenset(
-    {"judge", "panel", "verdict", "judge_coverage", "max_cost", "synchronous", *CLUSTER}
+    {"judge", "panel", "verdict", "judge_coverage", "max_cost", "synchronous", "batch_poll", *CLUSTER}
 )
 """Settings that a rejudge heeds."""
 
@@ -139,21 +144,34 @@ class RunResult:
 
 
 async def evaluate(
-    config: RunConfig, *, new_run: bool = False, watch: Watch = silent, check: bool = True
+    config: RunConfig,
+    *,
+    new_run: bool = False,
+    watch: Watch = silent,
+    check: bool = True,
+    host: Host | None = None,
 ) -> RunResult:
     """Run a model on a benchmark, or go on with the run of that name, until every row has its score.
 
     `new_run` starts another run under a fresh name. What ends a session early (budget, interrupt, an
     endpoint that refuses or is down) is raised as its named error, or with `check=False` only noted in the
     result; either way all that was paid for is in the store. Raises ConfigError, DataError, RunChangedError
-    or StoreError before any call where the run cannot begin.
+    or StoreError before any call where the run cannot begin. `host`: what a process that works on several
+    runs at once lends to each; None: there is this run only.
     """
+    host = host or Host()
     config = with_absolute_paths(config)
-    bench = lay_out(config)
-    with Store.open(config.store, synchronous=config.synchronous) as store:
-        run = find_or_make_run(store, bench, new_run=new_run)
-        select_rows(store, run, bench)
-        return await _work(store, run, run.config, bench, Work(kind="run"), watch, check)
+    bench = await host.apart(partial(lay_out, config))
+    opening = partial(Store.open, config.store, synchronous=config.synchronous)
+    with await host.apart(opening) as store:
+
+        def find() -> RunRecord:
+            found = find_or_make_run(store, bench, new_run=new_run)
+            select_rows(store, found, bench)
+            return found
+
+        run = await host.apart(find)
+        return await _work(store, run, run.config, bench, Work(kind="run"), watch, check, host)
 
 
 async def resume(
@@ -163,16 +181,24 @@ async def resume(
     changes: Mapping[str, Json] | None = None,
     watch: Watch = silent,
     check: bool = True,
+    host: Host | None = None,
 ) -> RunResult:
-    """Go on with a run. `changes` may name any setting that does not change answers; see RunConfig."""
-    with open_existing(store) as opened:
-        found = opened.run(run)
-        kept = found.config
-        config = with_absolute_paths(_changed(config_of(found, store), changes))
-        bench = lay_out(config)
-        found = find_or_make_run(opened, bench, new_run=False)
-        select_rows(opened, found, bench)
-        return await _work(opened, found, kept, bench, Work(kind="resume"), watch, check)
+    """Go on with a run. `changes` may name any setting that does not change answers; see RunConfig. `host`:
+    see `evaluate`."""
+    host = host or Host()
+    with await host.apart(partial(open_existing, store)) as opened:
+
+        def find() -> tuple[RunRecord, Mapping[str, Json], Bench]:
+            found = opened.run(run)
+            kept = found.config
+            config = with_absolute_paths(_changed(config_of(found, store), changes))
+            bench = lay_out(config)
+            found = find_or_make_run(opened, bench, new_run=False)
+            select_rows(opened, found, bench)
+            return found, kept, bench
+
+        found, kept, bench = await host.apart(find)
+        return await _work(opened, found, kept, bench, Work(kind="resume"), watch, check, host)
 
 
 async def rejudge(
@@ -184,6 +210,7 @@ async def rejudge(
     failed: bool = False,
     watch: Watch = silent,
     check: bool = True,
+    host: Host | None = None,
 ) -> RunResult:
     """Buy verdicts, and nothing else, for rows that have a reply and no usable verdict of this judge.
 
@@ -191,14 +218,16 @@ async def rejudge(
     every row. None: the run's own judge, for rows it left unjudged or that are read differently today;
     `failed`: only for rows it left unjudged. `changes` may name the judge's settings and REJUDGE_SETTINGS.
     Raises ConfigError for others, which would be kept with a run whose replies were made without them.
+    `host`: see `evaluate`.
     """
+    host = host or Host()
     if idle := sorted(set(changes or ()) - REJUDGE_SETTINGS):
         raise ConfigError(
             f"a rejudge asks the judge alone, and {', '.join(idle)} would mean nothing to it: leave out what "
             "is not the judge's, or resume the run with it."
         )
-    with open_existing(store) as opened:
-        found = opened.run(run)
+    with await host.apart(partial(open_existing, store)) as opened:
+        found = await host.apart(partial(opened.run, run))
         config = _changed(config_of(found, store), changes)
         if judge is not None:
             config = build_config(config.model_dump() | {"judge": judge}, "the settings")
@@ -217,8 +246,71 @@ async def rejudge(
             read_image=_no_image,
             limits=find_limits(config.endpoint, config.host, config.image_limits),
             kept=found.config,
+            host=host,
         )
         return await _finish(worker, check)
+
+
+async def call_back(
+    run: str,
+    *,
+    store: Path = Path("mmbu.sqlite"),
+    watch: Watch = silent,
+    check: bool = True,
+    host: Host | None = None,
+) -> RunResult:
+    """Cancel the batches of a run that are out at a provider, wait for their end, and store what was done
+    until then, which is charged. Hands nothing in: rows that came back without an answer stay open."""
+    host = host or Host()
+    with await host.apart(partial(open_existing, store)) as opened:
+        found = await host.apart(partial(opened.run, run))
+        config = config_of(found, store)
+        worker = Worker(
+            store=opened,
+            run=found,
+            config=config,
+            rules=rules_of(config),
+            work=Work(kind="cancel", infer=False, call_back=True),
+            watch=watch,
+            random=Random(),
+            read_image=_no_image,
+            limits=find_limits(config.endpoint, config.host, config.image_limits),
+            kept=found.config,
+            host=host,
+        )
+        return await _finish(worker, check)
+
+
+def call_back_sync(
+    run: str, *, store: Path = Path("mmbu.sqlite"), watch: Watch = silent, check: bool = True
+) -> RunResult:
+    """`call_back` for callers without an event loop."""
+    return run_sync(lambda: call_back(run, store=store, watch=watch, check=check))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBatches:
+    """Batches of a run, oldest first."""
+
+    batches: tuple[BatchRecord, ...]
+    judges: Mapping[int, str]
+    """Number of a judge in the store -> its name."""
+
+
+def batches(run: str, *, store: Path = Path("mmbu.sqlite")) -> RunBatches:
+    """Every batch of a run that was, or was about to be, handed to a provider."""
+    with open_existing(store) as opened:
+        found = opened.batches(opened.run(run).id)
+        return RunBatches(batches=tuple(found), judges=opened.judge_names())
+
+
+def forget_batches(run: str, *, store: Path = Path("mmbu.sqlite")) -> int:
+    """Give the rows of a run's batches that are out back to be asked anew, whatever the provider still does
+    and charges with them; returns how many batches that were. For batches that can never be fetched."""
+    with open_existing(store) as opened:
+        found = opened.run(run)
+        with leased(opened, found, LeaseOwner.current()):
+            return opened.forget_batches(found.id, now=time.time())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,6 +536,8 @@ class RunStatus:
     """Whether that process starts no call for now."""
     tied: int = 0
     """Rows that stay unjudged because all of the panel have voted and no side has won."""
+    batches: tuple[BatchRecord, ...] = ()
+    """All that were handed to a provider."""
 
 
 def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
@@ -460,6 +554,7 @@ def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list
                 process=leases.get(one.id),
                 paused=one.id in leases and opened.control(one.id).paused,
                 tied=_tied(opened, one, counts[one.id]),
+                batches=tuple(opened.batches(one.id)),
             )
             for one in found
         ]
@@ -667,6 +762,7 @@ async def _work(
     work: Work,
     watch: Watch,
     check: bool,
+    host: Host,
 ) -> RunResult:
     """`kept`: the run's settings in the store when those of the bench were made."""
     worker = Worker(
@@ -681,6 +777,7 @@ async def _work(
         limits=bench.limits,
         kept=kept,
         stamp=bench.source.stamp,
+        host=host,
     )
     return await _finish(worker, check)
 
@@ -689,16 +786,20 @@ async def _finish(worker: Worker, check: bool) -> RunResult:
     stopped = await worker.work_on()
     if stopped is not None and check:
         raise stopped
-    counts = worker.store.counts(worker.run.id)
-    return RunResult(
-        run=worker.run.name,
-        store=worker.store.path,
-        counts=counts,
-        stopped=stopped,
-        judge_coverage=worker.config.judge_coverage,
-        verdict=worker.config.verdict,
-        tied=_tied(worker.store, worker.store.run(worker.run.name), counts),
-    )
+
+    def sum_up() -> RunResult:
+        counts = worker.store.counts(worker.run.id)
+        return RunResult(
+            run=worker.run.name,
+            store=worker.store.path,
+            counts=counts,
+            stopped=stopped,
+            judge_coverage=worker.config.judge_coverage,
+            verdict=worker.config.verdict,
+            tied=_tied(worker.store, worker.store.run(worker.run.name), counts),
+        )
+
+    return await worker.host.apart(sum_up)
 
 
 def _tied(store: Store, run: RunRecord, counts: RunCounts) -> int:

@@ -38,8 +38,17 @@ class Budget:
     fit, the cap is reached.
     """
 
-    def __init__(self, cap: float | None, spent: float, on_reached: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        cap: float | None,
+        spent: float,
+        on_reached: Callable[[], None],
+        *,
+        above: Budget | None = None,
+    ) -> None:
+        """`above`: the money of several runs, out of which this one's calls are paid as well."""
         self.cap = cap
+        self._above = above
         self.spent = spent
         """Includes earlier sessions, and the worst case of calls whose price was never learnt."""
         self._held = 0.0
@@ -63,20 +72,32 @@ class Budget:
                 raise Draining
             self._held += usd
         self._under_way += 1
+        if self._above is not None:
+            try:
+                await self._above.hold(usd)
+            except BaseException:
+                self._settle(usd, 0.0)
+                raise
 
     def reserve(self, usd: float | None) -> bool:
         """Set aside what a request in a batch may cost, where it fits; it is given back by `release`."""
-        if self.cap is None or usd is None:
+        if usd is None:
             return True
-        if self.spent + self._held + usd > self.cap:
+        if not self._fits(usd) or (self._above is not None and not self._above.reserve(usd)):
             return False
-        self._held += usd
+        if self.cap is not None:
+            self._held += usd
         return True
+
+    def _fits(self, usd: float | None) -> bool:
+        return self.cap is None or usd is None or self.spent + self._held + usd <= self.cap
 
     def take_over(self, usd: float | None) -> None:
         """Set aside what a batch that is out already may cost, whether it fits or not."""
         if self.cap is not None and usd is not None:
             self._held += usd
+        if self._above is not None:
+            self._above.take_over(usd)
 
     def release(self, held: float | None, spent: float = 0.0) -> None:
         """A batch, or a request of it, that was set aside has cost so much."""
@@ -84,6 +105,8 @@ class Budget:
             self._held = max(0.0, self._held - held)
         self.spent += spent
         self._changed.set()
+        if self._above is not None:
+            self._above.release(held, spent)
 
     def give_up(self, usd: float | None) -> bool:
         """Whether the cap is reached, since a request does not fit and nothing is set aside that might be
@@ -91,6 +114,8 @@ class Budget:
         if self.reserve(usd):
             self.release(usd)
             return False
+        if self._above is not None and self._fits(usd):
+            return self._above.give_up(usd)
         if self._held <= _DUST or (self.cap is not None and usd is not None and self.spent + usd > self.cap):
             self._reached = True
             self._on_reached()
@@ -98,8 +123,18 @@ class Budget:
             return True
         return False
 
+    @property
+    def capped(self) -> bool:
+        """Whether calls must have a price."""
+        return self.cap is not None or (self._above is not None and self._above.capped)
+
     def settle(self, held: float | None, spent: float | None) -> None:
         """See `endpoints.client.Purse`. An unknown cost is taken as the worst case."""
+        self._settle(held, spent)
+        if self._above is not None:
+            self._above.settle(held, spent)
+
+    def _settle(self, held: float | None, spent: float | None) -> None:
         self._under_way -= 1
         if self.cap is not None and held is not None:
             self._held -= held

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from mmbu_async.model import Attempt, Completion, FailureKind
 
 RATE_WINDOW_S = 60.0
+LATEST = 512
+"""Answered calls whose duration is kept."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +38,12 @@ class Monitor:
     output_tokens: int = 0
     spent: float = 0.0
     price_known: bool = True
+    unpriced: int = 0
+    """Calls whose cost was not learnt."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Failed attempts by kind."""
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+    """Seconds of the latest calls that were answered."""
     paused: bool = False
     """Asked to start no call for now."""
     started: float = field(default_factory=time.monotonic)
@@ -54,10 +62,13 @@ class Monitor:
         if isinstance(outcome, Completion):
             self.input_tokens += outcome.usage.input_tokens
             self.output_tokens += outcome.usage.output_tokens
-        elif outcome.kind is FailureKind.RATE_LIMIT:
-            self.rate_limited += 1
+            self.latencies.append(attempt.timing.total_s)
+        else:
+            self.kinds[outcome.kind] += 1
+            self.rate_limited += outcome.kind is FailureKind.RATE_LIMIT
         if attempt.cost_usd is None:
             self.price_known = False
+            self.unpriced += 1
         else:
             self.spent += attempt.cost_usd
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,6 +28,7 @@ from mmbu_async.pipeline.budget import Budget, most_unpriced
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.crew import Crew
 from mmbu_async.pipeline.executor import Executor, executor
+from mmbu_async.pipeline.hosting import Host
 from mmbu_async.pipeline.inferring import PAGE, InferStage
 from mmbu_async.pipeline.judges import Judge
 from mmbu_async.pipeline.judging import LOOKUP, JudgeStage, Waiting
@@ -69,6 +70,8 @@ class Session:
     """False: no row of the selection needs a judge."""
     rejudge: bool = False
     """Look also at rows that have a verdict: it may answer another reading of the reply."""
+    host: Host = field(default_factory=Host)
+    """Who works on this run."""
 
 
 Watch = Callable[[Monitor, "Stages"], Coroutine[Any, Any, None]]
@@ -154,7 +157,12 @@ async def build_stages(
     session: Session, monitor: Monitor, stop: Stop, random: Random, stack: AsyncExitStack
 ) -> Stages:
     config = session.config
-    budget = Budget(config.max_cost, _spent(session), lambda: stop.request(_budget_reached(config)))
+    budget = Budget(
+        config.max_cost,
+        _spent(session),
+        lambda: stop.request(_budget_reached(config)),
+        above=session.host.purse,
+    )
     writer = await stack.enter_async_context(Writer.open(session.store, synchronous=config.synchronous))
     reader = await stack.enter_async_context(Reader.open(session.store))
     called = [
@@ -164,14 +172,22 @@ async def build_stages(
     stamp, data = session.data_stamp, session.benchmark.data
     place = await stack.enter_async_context(executor(config, called, session.image_limits, data, stamp, stop))
     model_client = await _client(
-        config, session.infer, budget, random, stack, place, role="model", run=monitor.run
+        config, session.infer, budget, random, stack, place, session.host, role="model", run=monitor.run
     )
     recorder = Recorder(writer=writer, run_id=session.run_id, session_id=session.session_id)
     waiting = Waiting(monitor)
     judges = []
     for judge in session.judges:
         client = await _client(
-            judge.settings, session.judge, budget, random, stack, place, role="judge", run=monitor.run
+            judge.settings,
+            session.judge,
+            budget,
+            random,
+            stack,
+            place,
+            session.host,
+            role="judge",
+            run=monitor.run,
         )
         judges.append(
             JudgeStage(
@@ -241,13 +257,14 @@ async def _client(
     random: Random,
     stack: AsyncExitStack,
     place: Executor,
+    host: Host,
     *,
     role: str,
     run: str,
 ) -> EndpointClient:
     """A client that is not used needs neither key nor price."""
     price = Prices().find(settings) if used else None
-    if used and price is None and budget.cap is not None:
+    if used and price is None and budget.capped:
         raise ConfigError(
             f"--max-cost needs prices, and none is known for {settings.model} at {settings.host}: "
             f"give {settings.flag('input_price')} and {settings.flag('output_price')}."
@@ -260,6 +277,7 @@ async def _client(
         price=price,
         random=random,
         exchange=place.exchange(settings) if used else None,
+        shared=host.shared(settings, key) if used and host.shared is not None else None,
         role=role,
         run=run,
     )

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
@@ -24,15 +25,15 @@ from mmbu_async.errors import (
 from mmbu_async.images import ImageLimits
 from mmbu_async.makers import same_makers, warning
 from mmbu_async.model import ImageRef, Json
-from mmbu_async.pipeline.batch_plan import Part, parts
+from mmbu_async.pipeline.batch_plan import Part, call_back, parts
 from mmbu_async.pipeline.batch_run import run_batches
+from mmbu_async.pipeline.hosting import Host
 from mmbu_async.pipeline.judges import Judges, find_judges
 from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.opening import Rules, leased, needs_judge, stored_config
 from mmbu_async.pipeline.run import Session, Watch, run_session
 from mmbu_async.pipeline.scoring import score_run
-from mmbu_async.pipeline.signals import draining_signals
 from mmbu_async.pipeline.steering import Steering, changed_limits, with_limits
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import LeaseBeat, LeaseOwner, RunRecord, Store, Writer
@@ -55,10 +56,12 @@ class Work:
     """What a session is to do."""
 
     kind: str
-    """`run`, `resume` or `rejudge`."""
+    """`run`, `resume`, `rejudge` or `cancel`."""
     infer: bool = True
     judge_anew: bool = False
     """Look also at rows that have a verdict, and publish these judges' verdicts when all are asked."""
+    call_back: bool = False
+    """Only cancel the batches that are out, and take what they have done."""
     failed_only: bool = False
     """Of a rejudge: leave rows alone that have a verdict, whatever reading of the reply it answers."""
 
@@ -81,22 +84,30 @@ class Worker:
     stamp: str = ""
     """Of the data, by which another machine knows whether it sees the same; '': it reads none."""
     owner: LeaseOwner = field(default_factory=LeaseOwner.current)
+    host: Host = field(default_factory=Host)
 
     async def work_on(self) -> MmbuError | None:
         """Work until nothing is open or something stops it; returns what stopped it.
 
         Raises MissingKeyError before anything is done, and StoreLockedError where another process is at work.
         """
-        judged = needs_judge(self.store, self.run, self.rules)
+        RUN.set(self.run.name)
+        judged = await self.host.apart(partial(needs_judge, self.store, self.run, self.rules))
         if self.work.infer:
             self.config.api_key()
         for judge in self.config.judges if judged else ():
             judge.api_key()
-        RUN.set(self.run.name)
         self._warn(judged)
-        judges = find_judges(self.store, self.config, self.rules.judge_prompt_sha256)
-        with leased(self.store, self.run, self.owner):
-            return await replace(self, config=self._settled())._work_on(judges, judged)
+        judges = await self.host.apart(
+            partial(find_judges, self.store, self.config, self.rules.judge_prompt_sha256)
+        )
+        lease = ExitStack()
+        try:
+            await self.host.apart(lambda: lease.enter_context(leased(self.store, self.run, self.owner)))
+            config = await self.host.apart(self._settled)
+            return await replace(self, config=config)._work_on(judges, judged)
+        finally:
+            await self.host.apart(lease.close)
 
     def _settled(self) -> RunConfig:
         """The session's settings, kept with the run unless it is only judged anew.
@@ -116,12 +127,13 @@ class Worker:
 
     async def _work_on(self, judges: Judges, judged: bool) -> MmbuError | None:
         # What has been asked since the lease was taken is not done yet.
-        seen = self.store.control(self.run.id).seen
-        steering = Steering(run_id=self.run.id, config=self.config, seen=seen)
+        control = await self.host.apart(partial(self.store.control, self.run.id))
+        steering = Steering(run_id=self.run.id, config=self.config, seen=control.seen)
         reason = await self._session(judges, judged, steering)
         published = self.work.judge_anew and reason is None
         own = self.run.judge.id if self.run.judge is not None else None
-        score_run(
+        score = partial(
+            score_run,
             self.store,
             self.run,
             self.rules.benchmark,
@@ -132,7 +144,8 @@ class Worker:
             # With the limits that were asked for meanwhile.
             publish=stored_config(steering.config) if published else None,
         )
-        if isinstance(reason, InterruptedRunError) and self._complete():
+        await self.host.apart(score)
+        if isinstance(reason, InterruptedRunError) and await self.host.apart(self._complete):
             log.info("nothing was left to do when the last calls had finished")
             return None
         return reason
@@ -154,7 +167,8 @@ class Worker:
             log.warning("%s", warning(self.config.model, judge, maker))
 
     async def _session(self, judges: Judges, judged: bool, steering: Steering) -> MmbuError | None:
-        session_id = self.store.begin_session(
+        begin = partial(
+            self.store.begin_session,
             self.run.id,
             kind=self.work.kind,
             owner=self.owner,
@@ -162,31 +176,39 @@ class Worker:
             config=stored_config(self.config),
             now=time.time(),
         )
-        stop = Stop()
+        session_id = await self.host.apart(begin)
+        stop = self.host.stop
         ended = "aborted"
         try:
             again = "the same `mmbu rejudge`" if self.work.judge_anew else f"`mmbu resume {self.run.name}`"
-            with draining_signals(stop, again):
+            with self.host.signals(again):
                 await self._engine(session_id, judges, judged, stop, steering)
             ended = _ending(stop.reason)
         except BaseExceptionGroup as group:
             ended = "error"
             raise _only_error(group) from group
         finally:
-            self.store.end_session(session_id, ended, now=time.time())
+            end = partial(self.store.end_session, session_id, ended, now=time.time())
+            await self.host.apart(end)
         return stop.reason
 
     async def _engine(
         self, session_id: int, judges: Judges, judged: bool, stop: Stop, steering: Steering
     ) -> None:
-        counts = self.store.counts(self.run.id)
+        counts = await self.host.apart(partial(self.store.counts, self.run.id))
         monitor = Monitor(run=self.run.name, total=counts.selected, done_before=counts.completed)
-        out = {batch.judge_id for batch in self.store.batches(self.run.id, only_open=True)}
-        for part in parts(
-            model=bool(self.config.batch) if self.work.infer else None,
-            judges=[(judge.id, judged and bool(judge.settings.batch)) for judge in judges.asked],
-            out=out,
-        ):
+        batches = await self.host.apart(partial(self.store.batches, self.run.id, only_open=True))
+        out = {batch.judge_id for batch in batches}
+        planned = (
+            call_back([judge.id for judge in judges.asked], out)
+            if self.work.call_back
+            else parts(
+                model=bool(self.config.batch) if self.work.infer else None,
+                judges=[(judge.id, judged and bool(judge.settings.batch)) for judge in judges.asked],
+                out=out,
+            )
+        )
+        for part in planned:
             await self._part(part, session_id, judges, judged, stop, steering, monitor)
             if stop:
                 return
@@ -201,32 +223,7 @@ class Worker:
         steering: Steering,
         monitor: Monitor,
     ) -> None:
-        asked = tuple(judge for judge in judges.asked if judge.id in part.judges)
-        sides = {judge.id for judge in asked} | ({None} if part.model else set())
-        elsewhere = (
-            batch.worst_usd or 0.0
-            for batch in self.store.batches(self.run.id, only_open=True)
-            if not (part.batched and batch.judge_id in sides)
-        )
-        session = Session(
-            config=self.config,
-            store=self.store.path,
-            run_id=self.run.id,
-            session_id=session_id,
-            judges=asked,
-            reserved=sum(elsewhere),
-            benchmark=self.rules.benchmark,
-            read_image=self.read_image,
-            image_limits=self.limits,
-            data_stamp=self.stamp,
-            fill=self.rules.fill,
-            read_verdict=self.rules.read_verdict,
-            before=self.store.totals(self.run.id),
-            proven=self.store.counts(self.run.id).completed > 0,
-            infer=part.model,
-            judge=judged,
-            rejudge=self.work.judge_anew and not self.work.failed_only,
-        )
+        session = await self.host.apart(partial(self._session_of, part, session_id, judges, judged))
 
         async def heartbeat(writer: Writer) -> None:
             while True:
@@ -245,6 +242,35 @@ class Worker:
             heartbeat=heartbeat,
             steer=steering.follow,
             random=self.random,
+        )
+
+    def _session_of(self, part: Part, session_id: int, judges: Judges, judged: bool) -> Session:
+        asked = tuple(judge for judge in judges.asked if judge.id in part.judges)
+        sides = {judge.id for judge in asked} | ({None} if part.model else set())
+        elsewhere = (
+            batch.worst_usd or 0.0
+            for batch in self.store.batches(self.run.id, only_open=True)
+            if not (part.batched and batch.judge_id in sides)
+        )
+        return Session(
+            config=self.config,
+            store=self.store.path,
+            run_id=self.run.id,
+            session_id=session_id,
+            judges=asked,
+            reserved=sum(elsewhere),
+            benchmark=self.rules.benchmark,
+            read_image=self.read_image,
+            image_limits=self.limits,
+            data_stamp=self.stamp,
+            fill=self.rules.fill,
+            read_verdict=self.rules.read_verdict,
+            before=self.store.totals(self.run.id),
+            proven=self.store.counts(self.run.id).completed > 0,
+            infer=part.model,
+            judge=judged,
+            rejudge=self.work.judge_anew and not self.work.failed_only,
+            host=self.host,
         )
 
 

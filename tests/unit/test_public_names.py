@@ -44,7 +44,9 @@ def test_a_twin_takes_what_its_brother_takes(name: str) -> None:
     if name == "run_sync":
         return
     twin, brother = getattr(api, name), getattr(api, name.removesuffix("_sync"))
-    assert inspect.signature(twin) == inspect.signature(brother)
+    # A host has a loop of its own, and so no use for a twin.
+    taken = [one for one in inspect.signature(brother).parameters.values() if one.name != "host"]
+    assert list(inspect.signature(twin).parameters.values()) == taken
     assert not inspect.iscoroutinefunction(twin)
     assert inspect.iscoroutinefunction(brother)
 
