@@ -78,6 +78,7 @@ def status(found: list[RunStatus], console: Console, *, one: bool, store: Path) 
             process=status.process,
             paused=status.paused,
             tied=status.tied,
+            batches=status.batches,
         )
     else:
         working = {
@@ -85,6 +86,11 @@ def status(found: list[RunStatus], console: Console, *, one: bool, store: Path) 
             for status in found
             if status.process is not None
         }
+        for status in found:
+            out = sum(batch.open for batch in status.batches)
+            if out:
+                said = f"{out} batch{'es' if out > 1 else ''} out"
+                working[status.run.id] = ", ".join(filter(None, (working.get(status.run.id), said)))
         print_runs([(status.run, status.counts) for status in found], console, working=working)
 
 
@@ -225,10 +231,11 @@ def _problems(found: DryRun, console: Console) -> None:
 
 def _estimate(role: str, side: SideEstimate, console: Console) -> None:
     cost = "price unknown" if side.cost_usd is None else f"${side.cost_usd:,.2f} ({side.price_source})"
+    how_long = "in batches, each within a day" if side.batched else f"about {duration(side.seconds)}"
     _say(
         console,
         f"{role:6} {side.name}: {side.calls:,} calls, {compact(side.input_tokens)} tokens in, "
-        f"{compact(side.output_tokens)} out, {cost}, about {duration(side.seconds)}",
+        f"{compact(side.output_tokens)} out, {cost}, {how_long}",
     )
 
 

@@ -45,3 +45,11 @@ def parts(
         if online or not (model or batched):
             found.append(Part(batched=False, model=False, judges=online))
     return tuple(found)
+
+
+def call_back(judges: Sequence[int], out: Collection[int | None]) -> tuple[Part, ...]:
+    """Only cancel what is out. Batches of judges that the run has no more are left to whoever sent them."""
+    back = tuple(number for number in judges if number in out)
+    if not back and None not in out:
+        return ()
+    return (Part(batched=True, model=None in out, judges=back, cancel=True),)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from mmbu_async.config import CallSettings, RunConfig
+from mmbu_async.endpoints.batches.prices import batch_price
 from mmbu_async.endpoints.prices import Price, Prices
 from mmbu_async.endpoints.tokens import (
     FIRST_OUTPUT_GUESS,
@@ -28,6 +29,8 @@ from mmbu_async.store import JudgedPrompt
 
 ASSUMED_CALL_S = 5.0
 """Seconds a call is taken to last where nothing has been measured yet."""
+BATCH_S = 24 * 3600.0
+"""Seconds within which both makers answer a batch; most are back much sooner."""
 JUDGE_REPLY_TOKENS = 40
 """One line with a rationale and a result."""
 SHOWN_PROBLEMS = 20
@@ -48,7 +51,8 @@ class SideEstimate:
     replies: int
     """Of this side in the store, from which the tokens were learnt; 0: they are by rules alone."""
     seconds: float
-    """At the configured concurrency and limits, a call taken to last ASSUMED_CALL_S."""
+    """At the configured concurrency and limits, a call taken to last ASSUMED_CALL_S; in batches BATCH_S."""
+    batched: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,7 +201,7 @@ class DryRunner:
 
 
 def _estimate(name: str, settings: CallSettings, load: _Load) -> SideEstimate:
-    price: Price | None = Prices().find(settings)
+    price: Price | None = batch_price(settings) if settings.batch else Prices().find(settings)
     usual = load.lesson.usual
     calls = load.calls
     # Rows that share a prompt are bought once.
@@ -210,9 +214,12 @@ def _estimate(name: str, settings: CallSettings, load: _Load) -> SideEstimate:
         cache_write_tokens=0 if usual is None else round(given * usual.cache_written),
     )
     seconds = [calls * ASSUMED_CALL_S / settings.concurrency]
-    if settings.rpm:
+    if settings.batch:
+        # Limits of calls do not hold for requests in batches, and how long those wait is the provider's affair.
+        seconds = [BATCH_S if calls else 0.0]
+    elif settings.rpm:
         seconds.append(calls / settings.rpm * 60)
-    if settings.tpm:
+    if settings.tpm and not settings.batch:
         seconds.append((usage.input_tokens + usage.output_tokens) / settings.tpm * 60)
     return SideEstimate(
         name=name,
@@ -224,6 +231,7 @@ def _estimate(name: str, settings: CallSettings, load: _Load) -> SideEstimate:
         price_source=price.source if price is not None else "",
         replies=0 if usual is None else usual.replies,
         seconds=max(seconds),
+        batched=bool(settings.batch),
     )
 
 

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from mmbu_async.report import at_work, words
 from mmbu_async.report.plain import line
-from mmbu_async.store import Lease, RunCounts, RunRecord, RunTotals
+from mmbu_async.report.batches import summary
+from mmbu_async.store import BatchRecord, Lease, RunCounts, RunRecord, RunTotals
 
 NARROW_MODEL = 8
 """Columns that the name of the model keeps beside a long name of a run."""
@@ -64,15 +65,19 @@ def print_status(
     process: Lease | None = None,
     paused: bool = False,
     tied: int = 0,
+    batches: Sequence[BatchRecord] = (),
 ) -> None:
     """One run: rows, sessions, money, and the command that goes on; `flags` name the store in it. `process`:
-    who works on it at the moment. `tied`: rows on which the panel has no majority."""
+    who works on it at the moment. `tied`: rows on which the panel has no majority. `batches`: all that were
+    handed to a provider."""
     judge = run.judge.name if run.judge else "none"
     console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}, judge {judge}"), style="bold"))
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     facts = _facts(run, counts, totals, open_session=at_work.DIED if process is None else "at work")
+    if said := summary(batches):
+        facts.insert(5, ("Batches", said))
     if process is not None:
         facts.insert(0, ("Now", at_work.said(process, paused=paused)))
     for name, value in facts:
@@ -81,7 +86,8 @@ def print_status(
     if process is not None:
         advice = f"mmbu continue {shlex.quote(run.name)}" if paused else ""
     else:
-        advice = _next(run, counts, tied)
+        out = any(batch.open for batch in batches)
+        advice = f"mmbu resume {shlex.quote(run.name)}" if out else _next(run, counts, tied)
     if advice:
         # A command to copy: no line break inside.
         console.print(Text(line(f"Next     {advice}{flags}")), soft_wrap=True)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from mmbu_async.store import codec
 from mmbu_async.store.sql import query
+from mmbu_async.store.transactions import transaction
 
 
 class BatchState(StrEnum):
@@ -277,3 +278,10 @@ def open_shas(connection: sqlite3.Connection, run_id: int, judge_id: int) -> set
     """Filled prompts, by their SHA-256, that a judge is being asked in open batches of a run."""
     found = connection.execute(query("open_batch_shas"), {"run": run_id, "judge": judge_id})
     return {sha for (sha,) in found}
+
+
+def forget(connection: sqlite3.Connection, run_id: int, now: float) -> int:
+    """Close the batches of a run that are out, as if they had never arrived; returns how many they were."""
+    with transaction(connection):
+        connection.execute(query("forget_open_items"), {"run": run_id})
+        return connection.execute(query("forget_open_batches"), {"run": run_id, "now": now}).rowcount

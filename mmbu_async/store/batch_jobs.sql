@@ -52,3 +52,15 @@ FROM batch_item WHERE batch_id = (SELECT id FROM batch WHERE marker = :marker) A
 SELECT batch_item.prompt_sha FROM batch JOIN batch_item ON batch_item.batch_id = batch.id
 WHERE batch.run_id = :run AND batch.judge_id = :judge AND batch.state IN ('submitting', 'submitted')
     AND batch_item.fate IS NULL;
+
+-- name: forget_open_items
+UPDATE batch_item SET fate = 'never'
+WHERE fate IS NULL AND batch_id IN (
+    SELECT id FROM batch WHERE run_id = :run AND state IN ('submitting', 'submitted'));
+
+-- name: forget_open_batches
+UPDATE batch SET state = 'lost', words = 'forgotten on request', ended_at = :now
+WHERE run_id = :run AND state IN ('submitting', 'submitted');
+
+-- name: judge_numbers
+SELECT id, name FROM judge;

@@ -64,7 +64,7 @@ class SessionRecord:
     id: int
     run_id: int
     kind: str
-    """`run`, `resume` or `rejudge`."""
+    """`run`, `resume`, `rejudge` or `cancel`."""
     started_at: float
     ended_at: float | None
     """None while it lives. For a process that died: its last sign of life."""

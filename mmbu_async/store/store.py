@@ -317,6 +317,17 @@ class Store:
         with self._named():
             return batch_jobs.open_by_run(self._connection)
 
+    def forget_batches(self, run_id: int, *, now: float) -> int:
+        """Free the rows of a run's batches that are out, as if these had never arrived; returns how many
+        batches that were. Hold the lease."""
+        with self._named():
+            return batch_jobs.forget(self._connection, run_id, now)
+
+    def judge_names(self) -> dict[int, str]:
+        """Number -> name, of every judge of the store."""
+        with self._named():
+            return dict(self._connection.execute(query("judge_numbers")).fetchall())
+
     # ------------------------------------------------------------ where a run stands
 
     def counts(self, run_id: int) -> RunCounts:
