@@ -8,6 +8,7 @@ Only an endpoint that asks to be left alone (Retry-After) is waited for longer.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 
@@ -22,7 +23,7 @@ from mmbu_async.store import StoredSample
 TRIES = 3
 """Rows that may be refused (a content policy) or get no verdict before the run is not begun."""
 PATIENCE_S = 120.0
-"""Seconds from the beginning after which no further attempt is made."""
+"""Seconds from the first row on after which no further attempt is made."""
 SEARCHED = 4
 """Pages searched for a row that needs the judge."""
 
@@ -31,14 +32,16 @@ async def preflight(infer: InferStage, *, with_model: bool) -> None:
     """Requests the stop of the run when the model or a judge cannot answer."""
     if not with_model:
         return
-    until = time.monotonic() + PATIENCE_S
+    until = math.inf
     tried = 0
     # Judges that have given no verdict on any of the rows; None before the first reply.
     silent: list[str] | None = None
     async for row in _candidates(infer):
         if infer.stop:
             return
-        (prepared,) = await infer.placement.prepare([row])
+        prepared = next(iter(await infer.placement.prepare([row])), None)
+        # On a cluster whose jobs wait in a queue, the first row is prepared when the first of them runs.
+        until = min(until, time.monotonic() + PATIENCE_S)
         if not isinstance(prepared, ReadyRow):
             # A broken image says nothing of the endpoint. The run meets the row again and records it.
             continue

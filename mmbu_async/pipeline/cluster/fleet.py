@@ -57,6 +57,7 @@ class Fleet:
         """Why a worker is not used, by its address."""
         self._changed = asyncio.Event()
         self._had_one = False
+        self._ended = False
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -81,6 +82,7 @@ class Fleet:
         return min(alive, key=lambda link: link.load)
 
     def _hang_up(self) -> None:
+        self._ended = True
         for link in self._links.values():
             link.hang_up()
 
@@ -175,8 +177,8 @@ class Fleet:
             await link.run()
         finally:
             self._links.pop(link.address, None)
-            if not self._stop:
-                log.warning("the worker %s is gone; %d are left", link.address, len(self._links))
+            if not self._ended:
+                log.warning("the worker %s is gone; left: %d", link.address, len(self._links))
 
     def _refuse(self, address: str, problem: str) -> None:
         self._refused[address] = problem
@@ -212,9 +214,10 @@ class Fleet:
             function, *arguments, workers=[address], on_error="return"
         )
         said = await asked
-        if address not in said:
-            raise CommClosedError(f"{address} has gone")
-        return said[address]
+        answer = said.get(address, CommClosedError(f"{address} has gone"))
+        if isinstance(answer, OSError | TimeoutError):
+            raise answer
+        return answer
 
 
 def _minor(version: str) -> str:

@@ -116,6 +116,8 @@ class Link:
         while True:
             await self._filled.wait()
             self._filled.clear()
+            if self._comm.closed():
+                raise CommClosedError(f"{self.address} has gone")
             batch, self._out = self._out, []
             for _, question in batch:
                 if question is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from distributed import Client, LocalCluster, Security
@@ -17,7 +19,7 @@ from mmbu_async.errors import ClusterError, ConfigError
 from mmbu_async.model import Json
 from mmbu_async.pipeline.cluster.fleet import Crewed
 
-CONNECT_S = 15
+CONNECT_S = 10
 """Seconds in which a scheduler must answer."""
 FIRST_S, PATIENCE_S = 60.0, 60.0
 """Seconds in which a worker must come, and without any after which a run ends: one that fell is started
@@ -77,6 +79,8 @@ async def _local(config: RunConfig) -> AsyncIterator[Any]:
         protocol="tls://",
         security=temporary_security(),
         dashboard_address=None,
+        # What is left of its pages, without any of a dashboard, is on loopback too, at any free port.
+        scheduler_kwargs={"dashboard_address": f"{LOOPBACK}:0"},
         memory_limit=0,
         silence_logs=logging.ERROR,
         asynchronous=True,
@@ -91,8 +95,16 @@ async def _jobs(config: RunConfig) -> AsyncIterator[Any]:
     command = BATCH_SYSTEMS[config.dask_jobqueue][1]
     cluster = job_cluster(config, asynchronous=True)
     try:
+        if shutil.which(command) is None:
+            raise FileNotFoundError("there is no such command")
         await cluster
+        for job in cluster.workers.values():
+            # Dask only logs that a job was not taken. To wait for it tries once more, and tells.
+            await job
     except (OSError, RuntimeError) as error:
+        with suppress(AssertionError):
+            # Dask closes all, and is then surprised at jobs that never began.
+            await cluster.close()
         raise ClusterError(
             f"no job can be submitted with `{command}` ({_line(error)}): start the run where `{command}` "
             "works, or correct --dask-option."
@@ -124,15 +136,16 @@ def job_cluster(config: RunConfig, *, asynchronous: bool) -> Any:
 
 def job_options(given: Mapping[str, Json]) -> dict[str, Any]:
     """What is asked for, over what a worker of ours needs: a core and little memory, this interpreter, no
-    page of its own, and nobody else at its door."""
+    page of its own, nobody else at its door, and a folder that its machine sees as well, for certificates."""
     return {
         "cores": 1,
         "processes": 1,
         "memory": "2GB",
         "python": sys.executable,
         "protocol": "tls://",
+        "shared_temp_directory": str(Path.home()),
         "worker_extra_args": ["--no-dashboard"],
-        "scheduler_options": {"dashboard": False, "dashboard_address": None},
+        "scheduler_options": {"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
         **given,
     }
 
