@@ -28,11 +28,12 @@ from mmbu_async.bench.report import BenchReport, read_report
 from mmbu_async.bench.session import Ended as BenchEnded
 from mmbu_async.bench.session import run as run_bench
 from mmbu_async.bench.spec import Spec
-from mmbu_async.config import CLUSTER, JudgeConfig, RunConfig, build_config, with_panel_file
+from mmbu_async.config import CLUSTER, JudgeConfig, RunConfig, build_config
 from mmbu_async.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, DataError, ImageError, MmbuError
 from mmbu_async.images import find_limits
 from mmbu_async.model import Benchmark, ImageRef, Json, Sample
 from mmbu_async.pipeline.asking import Asked, ask_limits, ask_pause
+from mmbu_async.pipeline.changing import with_changes
 from mmbu_async.pipeline.doctor import Doctor, Finding
 from mmbu_async.pipeline.dryrun import DryRun, DryRunner
 from mmbu_async.pipeline.hosting import Host
@@ -191,7 +192,7 @@ async def resume(
         def find() -> tuple[RunRecord, Mapping[str, Json], Bench]:
             found = opened.run(run)
             kept = found.config
-            config = with_absolute_paths(_changed(config_of(found, store), changes))
+            config = with_absolute_paths(with_changes(config_of(found, store), changes))
             bench = lay_out(config)
             found = find_or_make_run(opened, bench, new_run=False)
             select_rows(opened, found, bench)
@@ -228,7 +229,7 @@ async def rejudge(
         )
     with await host.apart(partial(open_existing, store)) as opened:
         found = await host.apart(partial(opened.run, run))
-        config = _changed(config_of(found, store), changes)
+        config = with_changes(config_of(found, store), changes)
         if judge is not None:
             config = build_config(config.model_dump() | {"judge": judge}, "the settings")
         rules = rules_of(config)
@@ -809,32 +810,6 @@ def _tied(store: Store, run: RunRecord, counts: RunCounts) -> int:
 
 def _no_image(ref: ImageRef) -> bytes:
     raise ImageError("no image is needed to judge")
-
-
-def _changed(config: RunConfig, changes: Mapping[str, Json] | None) -> RunConfig:
-    if not changes:
-        return config
-    settings: dict[str, Any] = config.model_dump(mode="python")
-    layers = with_panel_file("the command line", changes)
-    for name, value in (item for _, layer in layers for item in layer.items()):
-        if name == "judge" and isinstance(value, Mapping):
-            settings[name] = {**_lasting(settings[name], value), **value}
-        else:
-            settings[name] = value
-    return build_config(settings, "the command line", layers)
-
-
-def _lasting(judge: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
-    """What still holds of a judge's settings under these changes.
-
-    Another model has another price, and its verdicts another name; another wire format, another address.
-    """
-    gone: set[str] = set()
-    if changes.get("model", judge["model"]) != judge["model"]:
-        gone |= {"name", "input_price", "output_price"}
-    if changes.get("endpoint", judge["endpoint"]) != judge["endpoint"]:
-        gone |= {"base_url", "api_key_env", "image_detail"}
-    return {name: value for name, value in judge.items() if name not in gone}
 
 
 def _current(store: Store, run: RunRecord, path: Path) -> RunRecord:

@@ -149,7 +149,7 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         fingerprint=dataset.fingerprint,
         image_policy=_image_policy(bench.limits),
     )
-    name = config.name or f"{bench.rules.benchmark.name}-{_slug(config.model)}"
+    name = run_name(config, bench.rules)
     if name in names and not new_run:
         run = store.run(name)
         _check_content(store, run, dataset)
@@ -172,6 +172,11 @@ def find_or_make_run(store: Store, bench: Bench, *, new_run: bool) -> RunRecord:
         package_version=VERSION,
         now=time.time(),
     )
+
+
+def run_name(config: RunConfig, rules: Rules) -> str:
+    """The name that was given, or is made for who gives none."""
+    return config.name or f"{rules.benchmark.name}-{_slug(config.model)}"
 
 
 def check_name(name: str) -> None:

@@ -79,7 +79,7 @@ async def _refresh(live: Live, panel: Callable[[], Group]) -> None:
 def summary(monitor: Monitor, stages: Stages, now: float) -> str:
     """The state in one line."""
     parts = (_rows(monitor), _speed(monitor, now), *_calls(monitor, stages), _money(monitor))
-    return " | ".join((*parts, *_batches(monitor), *_waits(monitor, stages, now)))
+    return " | ".join((*parts, *_batches(monitor), *waits(monitor, stages, now)))
 
 
 def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
@@ -91,7 +91,7 @@ def _panel(monitor: Monitor, stages: Stages, now: float) -> Group:
     calls = [Text(line, no_wrap=True, overflow="ellipsis") for line in _calls(monitor, stages)]
     body = [Text(speed), *calls, Text(_money(monitor))]
     body += [Text(line, no_wrap=True, overflow="ellipsis") for line in _batches(monitor)]
-    body += [Text(hint, style="yellow") for hint in _waits(monitor, stages, now)]
+    body += [Text(hint, style="yellow") for hint in waits(monitor, stages, now)]
     return Group(head, *body)
 
 
@@ -152,7 +152,7 @@ def _money(monitor: Monitor) -> str:
     return f"{tokens}; cost unknown" + (f" beyond ${monitor.spent:,.2f}" if monitor.spent else "")
 
 
-def _waits(monitor: Monitor, stages: Stages, now: float) -> list[str]:
+def waits(monitor: Monitor, stages: Stages, now: float) -> list[str]:
     """What a run waits for that does not seem to move."""
     clients = [("model", stages.infer.client)]
     clients += [(f"judge {stage.label}", stage.client) for stage in stages.panel.stages]
