@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from mmbu_async.cli.completing import run_names
+
 DEFAULT_STORE = Path("mmbu.sqlite")
 STORE_VARIABLE = "MMBU_STORE"
 StoreOption = Annotated[
@@ -15,7 +17,12 @@ StoreOption = Annotated[
         "--store", envvar=STORE_VARIABLE, show_envvar=False, help="The SQLite file that holds the runs."
     ),
 ]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `mmbu status` lists them.")]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="Name of the run; `mmbu status` lists them.", autocompletion=run_names
+    ),
+]
 MetricsPort = Annotated[
     int | None,
     typer.Option(

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from mmbu_async.cli import bench_flags
 from mmbu_async.cli.arguments import DEFAULT_STORE, MetricsPort, StoreOption
+from mmbu_async.cli.completing import bench_names, benchmark_names
 from mmbu_async.cli.ends import complain, screen
 from mmbu_async.cli.options import with_settings
 from mmbu_async.errors import EXIT_OK, ConfigError
@@ -38,7 +39,10 @@ class DefaultGroup(TyperGroup):
 
 app = typer.Typer(cls=DefaultGroup, help="Measure what an endpoint can do, and what a run will take.")
 
-BenchName = Annotated[str, typer.Argument(metavar="BENCH", help="Name of the bench; `mmbu bench list`.")]
+BenchName = Annotated[
+    str,
+    typer.Argument(metavar="BENCH", help="Name of the bench; `mmbu bench list`.", autocompletion=bench_names),
+]
 Form = Annotated[
     str | None,
     typer.Option(
@@ -59,7 +63,10 @@ def _option(name: str, help_text: str, panel: str, **more: Any) -> Any:
 @with_settings(only=SETTINGS, judge=False)
 def run(
     benchmark: Annotated[
-        str | None, typer.Argument(help="Benchmark whose rows are sent [default: mmbu-public].")
+        str | None,
+        typer.Argument(
+            help="Benchmark whose rows are sent [default: mmbu-public].", autocompletion=benchmark_names
+        ),
     ] = None,
     settings: Any = None,
     config: Annotated[
@@ -261,7 +268,11 @@ def list_benches(store: StoreOption = DEFAULT_STORE) -> None:
 def compare(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="A [B]", help="Two benches, or one that measured two endpoints."),
+        typer.Argument(
+            metavar="A [B]",
+            help="Two benches, or one that measured two endpoints.",
+            autocompletion=bench_names,
+        ),
     ],
     store: StoreOption = DEFAULT_STORE,
     form: Annotated[str | None, typer.Option("--format", help="text or json.")] = None,

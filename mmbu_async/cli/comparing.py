@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmbu_async.cli.arguments import DEFAULT_STORE, StoreOption
+from mmbu_async.cli.completing import run_names
 from mmbu_async.cli.ends import screen
 from mmbu_async.errors import ConfigError
 
@@ -23,7 +24,11 @@ WIDTH = 80
 def compare(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN", help="Names of runs; each later one is compared with the first."),
+        typer.Argument(
+            metavar="RUN",
+            help="Names of runs; each later one is compared with the first.",
+            autocompletion=run_names,
+        ),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     form: Annotated[
@@ -57,7 +62,11 @@ def compare(
 def plan(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="A run whose accuracy to plan with; with it alone, its rows."),
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run whose accuracy to plan with; with it alone, its rows.",
+            autocompletion=run_names,
+        ),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     difference: Annotated[

@@ -8,12 +8,17 @@ from typing import Annotated
 import typer
 
 from mmbu_async.cli.arguments import DEFAULT_STORE, StoreOption
+from mmbu_async.cli.completing import run_names
 from mmbu_async.cli.ends import screen
 from mmbu_async.errors import ConfigError
 
 RunNames = Annotated[
     list[str],
-    typer.Argument(metavar="RUN", help="Name of the run; several go into one file with --long."),
+    typer.Argument(
+        metavar="RUN",
+        help="Name of the run; several go into one file with --long.",
+        autocompletion=run_names,
+    ),
 ]
 Out = Annotated[
     Path,

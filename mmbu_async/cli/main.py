@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from mmbu_async.cli import benching, comparing, exporting, judging, steering, storing
+from mmbu_async.cli import batching, benching, comparing, exporting, judging, steering, storing
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, MetricsPort, RunName, StoreOption
+from mmbu_async.cli.completing import benchmark_names, run_names
 from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen, usage
 from mmbu_async.cli.options import with_settings
 from mmbu_async.config import CLUSTER
@@ -25,7 +26,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-BenchmarkName = Annotated[str | None, typer.Argument(help="Benchmark [default: mmbu-public].")]
+BenchmarkName = Annotated[
+    str | None,
+    typer.Argument(help="Benchmark [default: mmbu-public].", autocompletion=benchmark_names),
+]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON.", rich_help_panel="Output")]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", help="Write the log to a file.", rich_help_panel="Output")
@@ -139,7 +143,9 @@ def resume(
 
 
 @app.command()
-@with_settings(only=("store", "max_cost", "synchronous", "panel", "verdict", "judge_coverage", *CLUSTER))
+@with_settings(
+    only=("store", "max_cost", "synchronous", "panel", "verdict", "judge_coverage", "batch_poll", *CLUSTER)
+)
 def rejudge(
     name: RunName,
     settings: Any = None,
@@ -177,7 +183,10 @@ def rescore(name: RunName, store: StoreOption = DEFAULT_STORE) -> None:
 
 @app.command()
 def status(
-    name: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; without it, all.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="One run; without it, all.", autocompletion=run_names),
+    ] = None,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """List the runs of a store and where they stand."""
@@ -187,6 +196,7 @@ def status(
     show.status(api.status(name, store=store), screen(), one=name is not None, store=store)
 
 
+app.command()(batching.batches)
 app.command()(steering.limit)
 app.command()(steering.pause)
 app.command(name="continue")(steering.continue_)
@@ -245,7 +255,11 @@ def show(
 def view(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="RUN [RUN2 …]", help="Runs to look at; the second stands beside the first."),
+        typer.Argument(
+            metavar="RUN [RUN2 …]",
+            help="Runs to look at; the second stands beside the first.",
+            autocompletion=run_names,
+        ),
     ],
     store: StoreOption = DEFAULT_STORE,
     port: Annotated[
@@ -313,7 +327,9 @@ app.add_typer(data_app, name="data")
 
 @data_app.command()
 def check(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark; `mmbu list` has them all.")],
+    benchmark: Annotated[
+        str, typer.Argument(help="Benchmark; `mmbu list` has them all.", autocompletion=benchmark_names)
+    ],
     data: Annotated[
         str | None, typer.Option("--data", help="A local folder, or a hub id (default the benchmark's own).")
     ] = None,
