@@ -155,10 +155,12 @@ def _reply(
 def _contents(output: Sequence[Json], item: str, field: str, kind: str, key: str) -> Iterator[str]:
     """The texts `key` of all parts of a kind, in the `field` of all output items of a type."""
     for one in output:
-        if isinstance(one, dict) and one.get("type") == item:
-            for part in one.get(field) or ():
-                if isinstance(part, dict) and part.get("type") == kind and isinstance(part.get(key), str):
-                    yield part[key]
+        if not isinstance(one, dict) or one.get("type") != item:
+            continue
+        parts = one.get(field)
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict) and part.get("type") == kind and isinstance(part.get(key), str):
+                yield part[key]
 
 
 def _usage(usage: Json) -> Usage:

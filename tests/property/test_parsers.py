@@ -79,7 +79,7 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-FORMATS = pytest.mark.parametrize("kind", ["openai", "anthropic"])
+FORMATS = pytest.mark.parametrize("kind", ["openai", "anthropic", "responses", "gemini"])
 ONCE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
@@ -160,6 +160,21 @@ def _bent(value: Any, draw: Any) -> Any:
     return value
 
 
+RESPONSE = {
+    "id": "r",
+    "model": "m",
+    "status": "completed",
+    "incomplete_details": None,
+    "output": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "r"}]},
+        {"type": "message", "content": [{"type": "output_text", "text": "yes"}]},
+    ],
+    "usage": {
+        "input_tokens": 5,
+        "output_tokens": 2,
+        "input_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 0},
+    },
+}
 GOOD: dict[str, Any] = {
     "openai": {
         "id": "c",
@@ -186,6 +201,20 @@ GOOD: dict[str, Any] = {
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 1},
     },
+    "responses": RESPONSE,
+    "gemini": {
+        "candidates": [
+            {
+                "content": {"parts": [{"text": "r", "thought": True}, {"text": "yes"}], "role": "model"},
+                "finishReason": "STOP",
+                "index": 0,
+            }
+        ],
+        "promptFeedback": {"blockReason": ""},
+        "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 2, "thoughtsTokenCount": 1},
+        "modelVersion": "m",
+        "responseId": "r",
+    },
 }
 EVENTS: dict[str, list[Any]] = {
     "openai": [
@@ -198,6 +227,16 @@ EVENTS: dict[str, list[Any]] = {
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "yes"}},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
         {"type": "message_stop"},
+    ],
+    "responses": [
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress", "output": []}},
+        {"type": "response.output_text.delta", "delta": "yes"},
+        {"type": "response.reasoning_summary_text.delta", "delta": "r"},
+        {"type": "response.completed", "response": RESPONSE},
+    ],
+    "gemini": [
+        {"candidates": [{"content": {"parts": [{"text": "yes"}]}}], "usageMetadata": {"promptTokenCount": 5}},
+        {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"candidatesTokenCount": 2}},
     ],
 }
 

@@ -48,6 +48,36 @@ LATE = TransportError(FailureKind.TIMEOUT, "no byte for 3 s", sent=True)
         ("anthropic", "http://test.example", "http://test.example/v1/messages"),
         ("openai", None, "https://api.openai.com/v1/chat/completions"),
         ("anthropic", None, "https://api.anthropic.com/v1/messages"),
+        ("responses", None, "https://api.openai.com/v1/responses"),
+        (
+            "responses",
+            "https://mine.openai.azure.com/openai/v1",
+            "https://mine.openai.azure.com/openai/v1/responses",
+        ),
+        (
+            "gemini",
+            None,
+            "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent",
+        ),
+        ("azure", "https://a.azure.com", "https://a.azure.com/openai/v1/chat/completions"),
+        ("azure", "https://a.azure.com/openai", "https://a.azure.com/openai/v1/chat/completions"),
+        ("azure", "https://a.azure.com/openai/v1/", "https://a.azure.com/openai/v1/chat/completions"),
+        (
+            "azure",
+            "https://a.azure.com/?api-version=2024-10-21",
+            "https://a.azure.com/openai/deployments/m/chat/completions?api-version=2024-10-21",
+        ),
+        (
+            "azure",
+            "https://a.azure.com?api-version=preview",
+            "https://a.azure.com/openai/v1/chat/completions?api-version=preview",
+        ),
+        # As the portal shows it.
+        (
+            "azure",
+            "https://a.azure.com/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+            "https://a.azure.com/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+        ),
     ],
 )
 async def test_where_it_goes(endpoint: str, base_url: str | None, url: str) -> None:
@@ -58,7 +88,11 @@ async def test_where_it_goes(endpoint: str, base_url: str | None, url: str) -> N
     ((sent_to, headers, body),) = it.transport.sent
     assert sent_to == url
     assert body == b"the very bytes"
-    assert headers.get("Authorization" if endpoint == "openai" else "x-api-key", "").endswith(KEY)
+    name = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure": "api-key"}.get(
+        endpoint, "Authorization"
+    )
+    assert headers[name].endswith(KEY)
+    assert KEY not in sent_to
 
 
 # ---------------------------------------------------------------- a reply

@@ -28,6 +28,11 @@ def told(key: str = KEY, kind: type[CallSettings] = CallSettings, **settings: An
     [
         {},
         {"endpoint": "anthropic"},
+        {"endpoint": "responses"},
+        {"endpoint": "gemini"},
+        {"endpoint": "gemini", "base_url": "https://aiplatform.googleapis.com/v1/publishers/google"},
+        {"endpoint": "azure", "base_url": "https://mine.openai.azure.com"},
+        {"endpoint": "azure", "base_url": "https://mine.cognitiveservices.azure.com/openai/v1"},
         {"base_url": "https://eu.api.openai.com/v1"},
         {"base_url": "https://API.OpenAI.com./v1"},
         {"base_url": "https://models.example/v1", "api_key_env": "OPENAI_API_KEY"},
@@ -52,6 +57,9 @@ def test_what_is_meant_is_not_warned_of(settings: dict[str, Any]) -> None:
         ("api.anthropic.com", "openai", "OPENAI_API_KEY"),
         ("proxy.example", "anthropic", "ANTHROPIC_API_KEY"),
         ("10.0.0.5", "openai", "OPENAI_API_KEY"),
+        ("mine.openai.azure.com", "responses", "OPENAI_API_KEY"),
+        ("azure.com.evil.example", "azure", "AZURE_OPENAI_API_KEY"),
+        ("gemini.example", "gemini", "GEMINI_API_KEY"),
         ("localhost.example", "openai", "OPENAI_API_KEY"),
     ],
 )

@@ -30,6 +30,7 @@ def identity(fingerprint: str = "f" * 64, **changes: Any) -> dict[str, Any]:
         {"max_tokens": 99},
         {"temperature": 0.0},
         {"seed": 1},
+        {"image_detail": "low"},
         {"params": {"reasoning_effort": "low"}},
         # A null takes a field out of the request.
         {"params": {"max_tokens": None}},
@@ -56,6 +57,7 @@ def test_what_changes_answers_is_another_experiment(changes: dict[str, Any]) -> 
         {"max_retry_time": 1},
         {"input_price": 1, "output_price": 2},
         {"stream": True},
+        {"prompt_caching": True},
         {"limit": 5},
         {"max_cost": 5},
         {"store": "other.sqlite"},

@@ -108,6 +108,13 @@ def test_unknown_is_none_and_never_zero(model: str, more: dict[str, str]) -> Non
             {"base_url": "https://generativelanguage.googleapis.com/v1beta/openai"},
             "genai-prices: google/gemini-2.5-flash",
         ),
+        ("gemini-2.5-flash", {"endpoint": "gemini"}, "genai-prices: google/gemini-2.5-flash"),
+        ("gpt-4o", {"endpoint": "responses"}, "genai-prices: openai/gpt-4o"),
+        (
+            "gpt-4o",
+            {"endpoint": "azure", "base_url": "https://mine.openai.azure.com"},
+            "genai-prices: azure/gpt-4o",
+        ),
     ],
 )
 def test_the_provider_is_that_of_the_host(model: str, more: dict[str, str], source: str) -> None:
@@ -121,7 +128,13 @@ def test_the_provider_is_that_of_the_host(model: str, more: dict[str, str], sour
 
 @pytest.mark.parametrize(
     ("model", "endpoint", "provider"),
-    [("gpt-4o", "openai", "openai"), ("claude-sonnet-4-5", "anthropic", "anthropic")],
+    [
+        ("gpt-4o", "openai", "openai"),
+        # Of the models that charge for what they write into their cache.
+        ("gpt-5.6", "responses", "openai"),
+        ("claude-sonnet-4-5", "anthropic", "anthropic"),
+        ("gemini-3-pro-preview", "gemini", "google"),
+    ],
 )
 @pytest.mark.parametrize("size", [1_000, 150_000, 250_000])
 def test_costs_equal_those_of_genai_prices(model: str, endpoint: str, provider: str, size: int) -> None:
