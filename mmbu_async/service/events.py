@@ -14,10 +14,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from http import HTTPStatus
 
-import orjson
 from aiohttp import web
 
-from mmbu_async.service.jobs import Desk, Event, job_data, progress_data
+from mmbu_async.service.jobs import Desk, Event, job_data, json_bytes, progress_data
 from mmbu_async.service.latest import latest_jobs
 from mmbu_async.service.problems import ApiError
 
@@ -148,17 +147,17 @@ class Hub:
 
     def _state(self, run: str | None) -> Iterator[bytes]:
         for job in [self._desk.job(run)] if run is not None else latest_jobs(self._desk):
-            yield self._frame("job", job.run, orjson.dumps(job_data(job)), self._number)
+            yield self._frame("job", job.run, json_bytes(job_data(job)), self._number)
             progress = self._desk.progress(job.run)
             if progress is not None:
-                yield self._frame("progress", job.run, orjson.dumps(progress_data(progress)), self._number)
+                yield self._frame("progress", job.run, json_bytes(progress_data(progress)), self._number)
 
     def _frame(self, kind: str, run: str, payload: bytes, number: int) -> bytes:
         return b'id: %s-%d\nevent: %s\ndata: {"run":%s,"data":%s}\n\n' % (
             self._start.encode(),
             number,
             kind.encode(),
-            orjson.dumps(run),
+            json_bytes(run),
             payload,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
@@ -63,7 +64,7 @@ class Event:
 
     @classmethod
     def of(cls, number: int, kind: EventKind, run: str, data: Json) -> Event:
-        return cls(number=number, kind=kind, run=run, data=data, payload=orjson.dumps(data))
+        return cls(number=number, kind=kind, run=run, data=data, payload=json_bytes(data))
 
 
 class Subscription(Protocol):
@@ -138,6 +139,14 @@ class Desk(Protocol):
         """Whether jobs are taken: not before earlier ones are found again, nor while the service stops."""
 
 
+def json_bytes(data: Json) -> bytes:
+    """As JSON. Half a character, which a file name in a message can hold, becomes a question mark."""
+    try:
+        return orjson.dumps(data)
+    except TypeError:
+        return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
+
+
 def job_data(job: Job) -> dict[str, Json]:
     """A job as JSON."""
     return asdict(job) | {"settings": dict(job.settings)}
@@ -158,5 +167,6 @@ __all__ = [
     "Progress",
     "Subscription",
     "job_data",
+    "json_bytes",
     "progress_data",
 ]

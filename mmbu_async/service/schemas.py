@@ -32,6 +32,12 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _text(value: object) -> object:
+    """Half a character, which a file name in a message can hold, is in no JSON."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
 Whole = Annotated[int, BeforeValidator(_whole)]
 State = Literal["queued", "running", "paused", "done", "incomplete", "cancelled", "failed"]
 Settings = Annotated[dict[str, Any], Described(whole=True)]
@@ -156,7 +162,7 @@ class JobTold(Told):
     """Seconds since 1970, as all moments."""
     started_at: float | None
     ended_at: float | None
-    message: str
+    message: Text
     """Why it ended or what it waits for; empty where there is nothing to say."""
     exit_code: int | None
     """As of the command line; null while it is not over."""
@@ -185,9 +191,9 @@ class ProgressTold(Told):
     """Calls without a known price."""
     in_flight: int
     """Calls under way."""
-    waiting: str
+    waiting: Text
     """What holds it up, in words; empty where nothing does."""
-    errors: dict[str, int]
+    errors: dict[Text, int]
     """Failed attempts by kind, of the present session as all that counts calls."""
     latency_p50_s: float | None
     latency_p95_s: float | None
@@ -215,7 +221,7 @@ class RunsTold(Told):
 class LimitsTold(Told):
     """The limits that hold now."""
 
-    limits: list[str]
+    limits: list[Text]
     """A sentence for the model and for each judge."""
 
 
@@ -228,7 +234,7 @@ class HistoryTold(Told):
 class LogsTold(Told):
     """The last lines of a run's log, oldest first."""
 
-    lines: list[str]
+    lines: list[Text]
 
 
 class StoredRun(Told):
@@ -276,7 +282,7 @@ class EstimateTold(Told):
     """Rows by family."""
     problem_count: int
     """Rows or images that cannot be used; a run would count them as failed."""
-    problems: list[str]
+    problems: list[Text]
     """The first of them."""
     model: SideTold | None
     judges: list[SideTold]

@@ -25,11 +25,13 @@ export function buttons(group, job, took, sure) {
   wanted.forEach((what, index) => {
     if (group.querySelector(`[data-do=${what}]`)) return;
     const press = async (event) => {
+      // Not disabled: that would take the focus from who works with keys.
       const button = event.currentTarget;
+      if (button.ariaBusy === "true") return;
       if (what === "cancel" && sure && !(await sure(`Cancel the run ${job.run}?`))) return;
-      button.disabled = true;
+      button.ariaBusy = "true";
       const after = await tried(() => ask(`${pathOf(job.run)}/${what}`, {}));
-      button.disabled = false;
+      button.ariaBusy = "false";
       if (after === null) return;
       say(`${job.run}: ${DONE[what]}.`);
       took(after);
