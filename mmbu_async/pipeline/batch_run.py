@@ -22,6 +22,8 @@ from mmbu_async.endpoints.gate import Draining
 from mmbu_async.endpoints.tokens import Estimator
 from mmbu_async.endpoints.transport import Timeouts, environment_proxy
 from mmbu_async.endpoints.wire import WireFormat
+from mmbu_async.pipeline.batch_desk import BatchDesk
+from mmbu_async.pipeline.batch_hand_in import HandIn
 from mmbu_async.pipeline.batch_judge import JudgeSource, Unjudged
 from mmbu_async.pipeline.batch_lane import Lane
 from mmbu_async.pipeline.batch_model import ModelSource
@@ -105,7 +107,7 @@ async def run_batches(
 
 async def _run(lane: Lane, feed: Feed) -> None:
     await lane.run()
-    if lane.source.judge_id is None:
+    if lane.desk.source.judge_id is None:
         feed.close()
 
 
@@ -132,7 +134,7 @@ async def _lane(
         except Draining:
             return
 
-    return Lane(
+    desk = BatchDesk(
         source=source,
         calls=CLIENTS[settings.endpoint](settings, wire, transport, key=settings.api_key(), clock=clock.now),
         settings=settings,
@@ -152,6 +154,7 @@ async def _lane(
         random=random,
         cancel=cancel,
     )
+    return Lane(desk=desk, hand_in=HandIn(desk=desk))
 
 
 def _estimator(source: Source, stages: Stages, settings: CallSettings) -> Estimator:
