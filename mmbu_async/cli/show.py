@@ -213,6 +213,8 @@ def _rows(found: DryRun, console: Console) -> None:
     _say(console, f"{found.rows:,} of {found.dataset_rows:,} rows, every one read and valid")
     for family, count in found.families.most_common():
         _say(console, f"  {count:6,}  {plain.line(family)}")
+    if found.left_out:
+        _say(console, f"{found.left_out:,} rows of the data are none of this benchmark and were left out")
     for note, count in (*found.blemishes.most_common(), *found.converted.most_common()):
         kind = "images converted: " if note in found.converted else ""
         _say(console, f"  {count:6,}  {kind}{plain.line(note)}")

@@ -62,6 +62,8 @@ class DryRun:
     rows: int = 0
     """Of the selection."""
     dataset_rows: int = 0
+    left_out: int = 0
+    """Rows of the data that are none of the benchmark's."""
     families: Counter[str] = field(default_factory=Counter)
     blemishes: Counter[str] = field(default_factory=Counter)
     converted: Counter[str] = field(default_factory=Counter)
@@ -149,7 +151,11 @@ class DryRunner:
 
     def _selected(self, found: DryRun) -> Iterator[tuple[Sample, str]]:
         keep = keeper(self.config.task, self.config.where)
-        for sample, family in samples(self.source, self.benchmark):
+
+        def left_out() -> None:
+            found.left_out += 1
+
+        for sample, family in samples(self.source, self.benchmark, left_out=left_out):
             found.dataset_rows += 1
             if keep is not None and not keep(sample):
                 continue

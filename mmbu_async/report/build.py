@@ -61,6 +61,7 @@ def _build(store: Store, run: RunRecord, seed: int) -> ReportData:
         selected=rows.selected,
         reported=census.models,
         judged=bool(totals.judge.calls or totals.shared or rows.unjudged),
+        scored=rows.scored + rows.ungraded,
     )
     return ReportData(
         run=run.name,

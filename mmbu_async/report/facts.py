@@ -93,8 +93,6 @@ def provenance_facts(report: ReportData) -> Facts:
         yield "Judge", ran.judge.model
     elif ran.judge:
         yield from _party("Judge", ran.judge)
-    else:
-        yield "Judge", "none"
     for party in ran.panel:
         yield from _party("Asked judge", party)
     yield "Benchmark", ran.benchmark

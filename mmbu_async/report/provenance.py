@@ -29,9 +29,11 @@ def provenance(
     selected: int,
     reported: Mapping[str, int],
     judged: bool = True,
+    scored: int,
 ) -> Provenance:
     """`reported`: model names that the endpoint itself gave, with the number of replies; `judged`: whether
-    a judge has anything to say in this run."""
+    a judge has anything to say in this run. Where rows are scored all the same, none is told of: a run is
+    always set up with one, also where its benchmark asks none."""
     judge = _judge(run, sessions)
     panel = _panel(run)
     reasons = tuple(_unofficial(run, judge, selected))
@@ -53,7 +55,7 @@ def provenance(
             prompts=_mapping(run.identity.get("prompts")),
             reported_models=dict(reported),
         ),
-        judge=judge,
+        judge=judge if judged or not scored else None,
         panel=panel,
         warnings=tuple(_warnings(run, panel)) if judged else (),
         official=not reasons,
@@ -63,8 +65,14 @@ def provenance(
 
 def provenance_of(store: Store, run: RunRecord, *, selected: int) -> Provenance:
     """The same, for whoever has not counted what endpoints reported."""
-    judged = bool(store.judges(run.id))
-    return provenance(run, store.sessions(run.id), selected=selected, reported={}, judged=judged)
+    return provenance(
+        run,
+        store.sessions(run.id),
+        selected=selected,
+        reported={},
+        judged=bool(store.judges(run.id)),
+        scored=store.counts(run.id).scored,
+    )
 
 
 def standings(runs: Iterable[tuple[str, Provenance]]) -> Iterator[str]:

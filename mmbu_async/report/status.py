@@ -51,7 +51,7 @@ def print_runs(
 
 
 def _figures(run: RunRecord, counts: RunCounts) -> list[str]:
-    numbers = (counts.selected, counts.scored, counts.failed, _unscored(counts), counts.pending)
+    numbers = (counts.selected, counts.graded, counts.failed, _unscored(counts), counts.pending)
     return [*map(words.count, numbers), words.moment(run.created_at).split()[0]]
 
 
@@ -70,8 +70,8 @@ def print_status(
     """One run: rows, sessions, money, and the command that goes on; `flags` name the store in it. `process`:
     who works on it at the moment. `tied`: rows on which the panel has no majority. `batches`: all that were
     handed to a provider."""
-    judge = run.judge.name if run.judge else "none"
-    console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}, judge {judge}"), style="bold"))
+    judge = f", judge {run.judge.name}" if run.judge and _judged(counts, totals) else ""
+    console.print(Text(line(f"{run.name}: {run.model} on {run.benchmark}{judge}"), style="bold"))
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -103,10 +103,11 @@ def _facts(
             f"{words.count(counts.completed)}, {words.count(counts.failed)} failed, "
             f"{words.count(counts.pending)} pending",
         ),
-        ("Scored", f"{words.count(counts.scored)}, {words.count(_unscored(counts))} unjudged"),
+        ("Scored", f"{words.count(counts.graded)}{_without_answer(counts)}, {_unscored(counts):,} unjudged"),
         ("Model", _side(totals, judge=False)),
-        ("Judge", _side(totals, judge=True)),
     ]
+    if _judged(counts, totals):
+        facts.append(("Judge", _side(totals, judge=True)))
     for session in totals.sessions:
         ended = session.ended or open_session
         lasted = "" if session.wall_s is None else f", {words.duration(session.wall_s)}"
@@ -123,6 +124,15 @@ def _side(totals: RunTotals, *, judge: bool) -> str:
         f"{words.count(spend.rate_limited)} 429s, {words.count(spend.input_tokens)} tokens in, "
         f"{words.count(spend.output_tokens)} out, {words.cost(spend)}"
     )
+
+
+def _judged(counts: RunCounts, totals: RunTotals) -> bool:
+    """Whether a judge has or may get a part in the run: rows of some benchmarks are scored without."""
+    return bool(totals.judge.calls or counts.by_verdict or _unscored(counts) or not counts.scored)
+
+
+def _without_answer(counts: RunCounts) -> str:
+    return f", {counts.ungraded:,} without a public answer" if counts.ungraded else ""
 
 
 def _unscored(counts: RunCounts) -> int:

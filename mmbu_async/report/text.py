@@ -226,9 +226,7 @@ def _provenance(report: ReportData) -> Iterator[RenderableType]:
     facts = [("Model", _party(ran.model))]
     if ran.model.reported_models:
         facts.append(("Reported as", words.tally(ran.model.reported_models)))
-    if ran.judge is None:
-        facts.append(("Judge", "none"))
-    else:
+    if ran.judge is not None:
         facts.append(("Judge", f"{_party(ran.judge)}; verdicts kept as {ran.judge.name}"))
     for party in ran.panel:
         called = "" if party.name == party.model else f"{party.name}: "

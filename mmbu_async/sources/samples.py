@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mmbu_async.errors import DataError, RowError
 from mmbu_async.model import Benchmark, RawRow, Sample
@@ -16,8 +16,11 @@ _LONGEST_SHOWN = 200
 """Characters of a locator."""
 
 
-def samples(source: Source, benchmark: Benchmark) -> Iterator[tuple[Sample, str]]:
-    """(sample, family) of every row, in order; that each image is there is checked too.
+def samples(
+    source: Source, benchmark: Benchmark, *, left_out: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Sample, str]]:
+    """(sample, family) of every row, in order; that each image is there is checked too. `left_out` is told
+    of each row of the data that is none of the benchmark's.
 
     Rows that cannot be used are skipped until the end and then named in one DataError, so whoever collects
     the samples must keep none of them before the iterator is through.
@@ -33,6 +36,8 @@ def samples(source: Source, benchmark: Benchmark) -> Iterator[tuple[Sample, str]
             bad = bad or _BadRows(raw.where, error)
             bad.add(error)
             continue
+        if not found:
+            left_out()
         for sample in found:
             yield dataclasses.replace(sample, position=next(positions)), benchmark.family(sample)
     if bad:

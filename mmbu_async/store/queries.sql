@@ -303,6 +303,7 @@ SELECT count(*) AS selected,
     coalesce(sum(verdict.correct IS NOT NULL), 0) AS judged,
     coalesce(sum(verdict.sample_id IS NOT NULL AND verdict.correct IS NULL), 0) AS unjudged,
     coalesce(sum(score.status IN ('scored', 'ungraded')), 0) AS scored,
+    coalesce(sum(score.status = 'ungraded'), 0) AS ungraded,
     coalesce(sum(score.status IN ('scored', 'ungraded') AND verdict.correct IS NOT NULL), 0) AS by_verdict,
     coalesce(sum(replied IS NOT NULL AND verdict.correct IS NULL
         AND (score.status IS NULL OR score.status NOT IN ('scored', 'ungraded'))), 0) AS to_judge

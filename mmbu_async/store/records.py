@@ -106,11 +106,18 @@ class RunCounts:
     """Rows whose verdict of the run's judge is unusable."""
     scored: int
     """Rows that the last scoring found right or wrong, or found to have no public answer."""
+    ungraded: int = 0
+    """Of these, the rows without a public answer."""
     by_verdict: int = 0
     """Of these, the rows with a usable verdict of the run's judge."""
     to_judge: int
     """Rows with a reply, and neither a usable verdict nor a score made without one. Before the first
     scoring this includes rows that need no judge: only the benchmark knows those."""
+
+    @property
+    def graded(self) -> int:
+        """Rows that the last scoring found right or wrong."""
+        return self.scored - self.ungraded
 
     @property
     def need_judge(self) -> int:

@@ -157,9 +157,9 @@ def sessions(connection: sqlite3.Connection, run_id: int) -> tuple[SessionRecord
 
 
 def counts(connection: sqlite3.Connection, run_id: int) -> RunCounts:
-    selected, completed, failed, judged, unjudged, scored, by_verdict, to_judge = connection.execute(
-        query("counts"), {"run": run_id}
-    ).fetchone()
+    selected, completed, failed, judged, unjudged, scored, ungraded, by_verdict, to_judge = (
+        connection.execute(query("counts"), {"run": run_id}).fetchone()
+    )
     return RunCounts(
         selected=selected,
         completed=completed,
@@ -168,6 +168,7 @@ def counts(connection: sqlite3.Connection, run_id: int) -> RunCounts:
         judged=judged,
         unjudged=unjudged,
         scored=scored,
+        ungraded=ungraded,
         by_verdict=by_verdict,
         to_judge=to_judge,
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mmbu_async.report import print_row, print_runs, print_status
+from mmbu_async.report import build_report, print_report, print_row, print_runs, print_status, to_markdown
 from mmbu_async.store import RunRecord, Store
 
 MakeRun = Callable[..., tuple[Store, RunRecord]]
@@ -193,8 +193,27 @@ def test_a_run_that_asked_nothing_yet(make_run: MakeRun) -> None:
     store, run = make_run([{}], judge=None)
     counts, totals = store.counts(run.id), store.totals(run.id)
     text = on_terminal(lambda console: print_status(run, counts, totals, console))
-    assert "judge none" in text
+    assert "test-run: test-vlm-1 on mmbu-public\n" in text
     assert "no calls" in text
+
+
+def test_rows_that_no_judge_scores_name_none(make_run: MakeRun) -> None:
+    """The run is set up with a judge, which nobody asks; one row has no public answer."""
+    rows = [{"reply": "x", "correct": True}, {"reply": "y", "ungraded": True}]
+    store, run = make_run(rows)
+    assert run.judge is not None
+    counts, totals = store.counts(run.id), store.totals(run.id)
+    text = on_terminal(lambda console: print_status(run, counts, totals, console))
+    assert "judge" not in text.lower().replace("unjudged", "")
+    assert "Scored   1, 1 without a public answer, 0 unjudged" in text
+    assert "Next" not in text
+    table = on_terminal(lambda console: print_runs([(run, counts)], console), width=200)
+    assert table.splitlines()[1].split()[2:5] == ["2", "1", "0"], "rows, scored, failed"
+    report = build_report(store, run)
+    assert report.ran.judge is None
+    for said in (on_terminal(lambda console: print_report(report, console), width=100), to_markdown(report)):
+        assert "claude-sonnet-5" not in said
+        assert "Judge" not in said
 
 
 def test_a_row_that_needs_no_judge_has_no_judge_prompt(make_run: MakeRun) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from mmbu_async import tasks
+from mmbu_async import api, tasks
+from mmbu_async.cli import show
 from mmbu_async.errors import DataError
 from mmbu_async.model import DataSpec, Sample
 from mmbu_async.sources import ImageFolder, open_data, samples
@@ -105,3 +107,18 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert count == 3000
     assert peak < 1_000_000, "3 MB of metadata passed through"
+
+
+def test_rows_of_another_format_are_counted(tmp_path: Path) -> None:
+    """Of the closed format are rows whose answer is an option."""
+    rows = [row(1), row(2, answer="neither"), row(3), row(4, answer="nor this")]
+    collect(tmp_path, rows)
+    left: list[int] = []
+    found = samples(ImageFolder(tmp_path), tasks.load("mmbu-closed"), left_out=lambda: left.append(1))
+    assert [sample.id for sample, _ in found] == ["r1", "r3"]
+    assert len(left) == 2
+    checked = api.check_data("mmbu-closed", str(tmp_path))
+    assert checked.rows.left_out == 2
+    console = Console(width=100, record=True)
+    show.data_check(checked, console)
+    assert "2 rows of the data are none of this benchmark and were left out" in console.export_text()

@@ -75,7 +75,8 @@ def test_a_command_line(
 
 @pytest.mark.parametrize("name", sorted(set(RunConfig.model_fields)))
 def test_no_setting_is_told_of_in_foreign_words(name: str) -> None:
-    for value in (5, -1, "no such", 1e30, None, [], [[]], {"a": 1}, float("nan"), ""):
+    values: tuple[object, ...] = (5, -1, "no such", 1e30, None, [], [[]], {"a": 1}, float("nan"), "")
+    for value in values:
         try:
             load_config({"model": "m", name: value}, environment={})
         except ConfigError as error:

@@ -209,7 +209,8 @@ def _cost_facts(report: ReportData) -> Iterator[tuple[str, str]]:
     )
     yield "In all", words.cost(both)
     yield "Model", words.cost(model)
-    yield "Judge", words.cost(judge)
+    if judge.calls or report.ran.judge is not None:
+        yield "Judge", words.cost(judge)
     rows = report.rows.scored
     if rows and (both.cost_usd or not both.cost_unknown):
         more = "over " if both.cost_unknown else ""
