@@ -19,7 +19,7 @@ from mmbu_async.errors import ClusterError, ConfigError
 from mmbu_async.model import Json
 from mmbu_async.pipeline.cluster.fleet import Crewed
 
-CONNECT_S = 10
+CONNECT_S = 5
 """Seconds in which a scheduler must answer."""
 FIRST_S, PATIENCE_S = 60.0, 60.0
 """Seconds in which a worker must come, and without any after which a run ends: one that fell is started
