@@ -15,6 +15,7 @@ from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.errors import MmbuError
 from mmbu_async.model import Status
 from mmbu_async.simulator import FaultRule, Record, Simulator, SimulatorConfig
+from tests.simulated import BASES
 
 MINI = Path(__file__).parent / "data" / "mini_mmbu"
 ROWS = 40
@@ -29,7 +30,7 @@ def simulated(*rules: str, **options: Any) -> Simulator:
 def config(
     simulator: Simulator, store: Path, data: Path, endpoint: str = "openai", **changes: Any
 ) -> RunConfig:
-    address = {"endpoint": endpoint, "base_url": simulator.url + ("/v1" if endpoint == "openai" else "")}
+    address = {"endpoint": endpoint, "base_url": simulator.url + BASES[endpoint]}
     judge = JudgeConfig.model_validate(address | changes.pop("judge", {}))
     plain = {"model": "m", "name": "r", "data": str(data), "store": store, "judge": judge}
     return RunConfig.model_validate(address | plain | {"preflight": False} | changes)
@@ -37,7 +38,7 @@ def config(
 
 def addresses(simulator: Simulator, endpoint: str = "openai", **changes: Any) -> dict[str, Any]:
     """A resume against another server: the host of a mirror may change."""
-    url = simulator.url + ("/v1" if endpoint == "openai" else "")
+    url = simulator.url + BASES[endpoint]
     return {"base_url": url, "judge": {"base_url": url}, "preflight": False} | changes
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mmbu_async.config import DEFAULT_KEY_VARIABLES
 from mmbu_async.endpoints.retries import RetryPolicy
 from mmbu_async.pipeline.breaker import Breaker
 from tests.whole_run import KEY, MINI, ROWS
@@ -15,8 +16,8 @@ from tests.whole_run import KEY, MINI, ROWS
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    for variable in DEFAULT_KEY_VARIABLES.values():
+        monkeypatch.setenv(variable, KEY)
 
 
 @pytest.fixture

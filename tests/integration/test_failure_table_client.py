@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -47,8 +47,9 @@ class Caller:
     waits: list[float] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
 
-    async def ask(self, question: str = "What is this?") -> Completion | Failure:
-        body = self.client.wire.body(self.client.settings, Prompt(parts=(question,)), ())
+    async def ask(self, question: str = "What is this?", system: str | None = None) -> Completion | Failure:
+        prompt = Prompt(parts=(question,), system=system)
+        body = self.client.wire.body(self.client.settings, prompt, ())
         expected = Estimator.of(self.client.settings).expect(10)
         return await self.client.call(body, expected, self.book.keep)
 
@@ -66,6 +67,7 @@ async def caller(
     first: int | None = None,
     simulator: dict[str, Any] | None = None,
     start_concurrency: int = 16,
+    price: Price = PRICE,
     **changes: Any,
 ) -> AsyncIterator[Caller]:
     """With a fault, the simulator has it always, or the `first` so many times. Ends with the log complete."""
@@ -90,7 +92,7 @@ async def caller(
             settings,
             key=KEY,
             purse=purse,
-            price=PRICE,
+            price=price,
             random=Random(1),
             start_concurrency=start_concurrency,
         ) as client:
@@ -137,8 +139,8 @@ def slow(fault: Fault) -> dict[str, Any]:
 
 
 def real(endpoint: str, fault: Fault) -> bool:
-    """Anthropic has no choices to be empty: a reply without blocks, but with a reason, is an empty reply. What
-    takes time and knows no format is met in two of them."""
+    """Anthropic has no choices to be empty: a reply without blocks, but with a reason, is an empty reply.
+    Faults that take time and know no format are met in two of them."""
     if (endpoint, fault) == ("anthropic", Fault.EMPTY_CHOICES):
         return False
     return fault not in (Fault.TIMEOUT, Fault.DRIP) or endpoint in ("openai", "anthropic")
@@ -376,6 +378,26 @@ async def test_tokens_and_money_are_those_of_the_log(endpoint: str, stream: bool
     known = sum(attempt.cost_usd or 0.0 for attempt, _ in it.book.kept)
     charged = sum(1e-3 * record.input_tokens + 1e-2 * record.output_tokens for record in delivered)
     assert known == pytest.approx(charged)
+
+
+@ENDPOINTS
+@STREAMS
+async def test_what_the_prompt_cache_holds_has_a_price_of_its_own(endpoint: str, stream: bool) -> None:
+    """The second question finds what the first has put there; Google says nothing of writing."""
+    price = replace(PRICE, cached=Rate(base=1e-4), cache_write=Rate(base=1.25e-3))
+    system = "Name the finding. " * 400
+    async with caller(endpoint, stream, price=price, prompt_caching=True) as it:
+        replies = [await it.ask(f"What is number {row}?", system) for row in range(2)]
+    usages = [reply.usage for reply in replies if isinstance(reply, Completion)]
+    written = 0 if endpoint == "gemini" else 1800
+    counts = [(usage.cached_tokens, usage.cache_write_tokens) for usage in usages]
+    assert counts == [(0, written), (1800, 0)]
+    rates = [1.25e-3 if written else 1e-3, 1e-4]
+    charged = [
+        1800 * rate + (usage.input_tokens - 1800) * 1e-3 + usage.output_tokens * 1e-2
+        for usage, rate in zip(usages, rates, strict=True)
+    ]
+    assert it.purse.spent == pytest.approx(charged)
 
 
 @pytest.mark.parametrize("endpoint", ["openai", "anthropic"])
