@@ -11,7 +11,7 @@ from mmbu_async.model import DataSpec, ImageRef, RawRow
 from mmbu_async.sources.archive import ZipArchive
 from mmbu_async.sources.base import Table
 from mmbu_async.sources.embedded import located
-from mmbu_async.sources.names import NamedImages
+from mmbu_async.sources.names import NamedImages, stays_inside
 from mmbu_async.sources.segments import Segments
 from mmbu_async.sources.tables import READERS
 from mmbu_async.sources.text_table import TextTable
@@ -112,7 +112,19 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         for path in folder.glob(pattern)
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
-    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
+    return sorted(
+        (_own(folder, path) for path in files), key=lambda path: path.relative_to(folder).as_posix()
+    )
+
+
+def _own(folder: Path, path: Path) -> Path:
+    """The path, where it is no link out of the folder."""
+    if not stays_inside(path, folder):
+        raise DataError(
+            f"{path}: is a link that leads out of the folder; put the file itself there, or name the folder "
+            "in which it lies."
+        )
+    return path
 
 
 def _open_tables(folder: Path, files: Sequence[Path], spec: DataSpec) -> list[Table]:
@@ -137,7 +149,7 @@ def _archives(folder: Path, tables: Sequence[Path], spec: DataSpec) -> list[Path
     """Archives beside the tables or in the folder itself, each once."""
     places = dict.fromkeys([folder, *(path.parent for path in tables)])
     found = [path for place in places for pattern in spec.archives for path in sorted(place.glob(pattern))]
-    return [path for path in dict.fromkeys(found) if path.is_file()]
+    return [_own(folder, path) for path in dict.fromkeys(found) if path.is_file()]
 
 
 def _stamp(tables: Sequence[Table]) -> str:

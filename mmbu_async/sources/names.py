@@ -96,8 +96,14 @@ class NamedImages:
         return " nor in ".join(archive.name for archive in self.archives)
 
 
+def stays_inside(path: Path, root: Path) -> bool:
+    """Whether a file is one of the folder's own, links followed: a copy of somebody else's data must not make
+    us read, and send, what lies elsewhere on this machine."""
+    return os.path.realpath(path).startswith(_allowed(root.resolve()))
+
+
 def _allowed(root: Path) -> tuple[str, ...]:
-    """What the path of an image may begin with: the folder, and where the hub's own cache keeps the files.
+    """What the path of a file may begin with: the folder, and where the hub's own cache keeps the files.
 
     `hf download` gives a folder `snapshots/<commit>` of links to `blobs` beside `snapshots`.
     """

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -22,11 +24,17 @@ from mmbu_async.store.connect import connect, named_errors
 from mmbu_async.store.sql import query
 from mmbu_async.store.transactions import transaction
 
+if sys.platform != "win32":
+    import fcntl
+
 PAGES_A_STEP = 2048
 """16 MB: the interpreter can hear Ctrl-C between two steps, and a progress display be told."""
 
 BESIDE = ("-wal", "-journal")
 """What SQLite keeps beside a file that is in use, or whose last user died."""
+
+PART = ".part"
+"""How the name of a copy ends that is not done."""
 
 Progress = Callable[[int, int], None]
 """Told of pages copied, and of all pages."""
@@ -73,14 +81,18 @@ def whole_store(out: Path, *, like: Path, force: bool) -> Iterator[Path]:
     """Gives an empty file beside `out` to make a store of, which takes its place at the end: what breaks off
     leaves nothing half. Who may read it is taken from the file `like`, which `out` must not be.
 
+    A process that is killed leaves its file behind: the next one that makes `out` takes it away.
+
     Raises StoreError where `out` is no place for it, and StoreFullError where the disk is full.
     """
     part = None
+    handle = -1
     try:
         _check_place(out, like, force=force)
-        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", suffix=".part", dir=out.parent)
-        os.close(handle)
+        _clear_leftovers(out)
+        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", suffix=PART, dir=out.parent)
         part = Path(name)
+        _mark_in_use(handle)
         part.chmod(like.stat().st_mode & 0o777)
         yield part
         _put(part, out, force=force)
@@ -91,8 +103,38 @@ def whole_store(out: Path, *, like: Path, force: bool) -> Iterator[Path]:
         raise StoreError(f"{out}: cannot be written ({reason}); choose another place.") from error
     finally:
         if part is not None:
-            for end in ("", *BESIDE, "-shm"):
-                part.with_name(part.name + end).unlink(missing_ok=True)
+            _remove(part)
+        if handle >= 0:
+            os.close(handle)
+
+
+def _remove(part: Path) -> None:
+    for end in ("", *BESIDE, "-shm"):
+        part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def _mark_in_use(handle: int) -> bool:
+    """Whether nobody else uses the file; the mark goes with the process, however that ends."""
+    if sys.platform == "win32":
+        return False
+    try:
+        # Not with lockf: closing any handle of the file would take SQLite's own locks away.
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _clear_leftovers(out: Path) -> None:
+    """Take away what processes that died while they made `out` left beside it."""
+    for part in out.parent.glob(f".{glob.escape(out.name)}.*{PART}"):
+        with contextlib.suppress(OSError):
+            handle = os.open(part, os.O_RDONLY)
+            try:
+                if _mark_in_use(handle):
+                    _remove(part)
+            finally:
+                os.close(handle)
 
 
 def single_file(connection: sqlite3.Connection) -> None:

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from mmbu_async import tasks
 from mmbu_async.errors import ConfigError, DataError, ImageError
-from mmbu_async.model import ImageRef
+from mmbu_async.model import DataSpec, ImageRef
 from mmbu_async.sources import ImageFolder, RawRow, open_data, samples
+from mmbu_async.sources.folder import LocalFolder
 from mmbu_async.tasks.mmbu_public import MmbuPublic
 
 MINI = Path(__file__).parents[1] / "data" / "mini_mmbu"
@@ -222,3 +224,29 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("mmbu_async.sources.names.open", refuse, raising=False)
     with pytest.raises(ImageError, match=r"a.png: cannot be read \(Permission denied\)"):
         source.read_image(ImageRef(locator="a.png"))
+
+
+def test_a_table_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    secret = write(tmp_path, [{"file_name": "a.png"}]) / "metadata.jsonl"
+    (folder / "metadata.jsonl").symlink_to(secret)
+    with pytest.raises(
+        DataError, match=r"metadata.jsonl: is a link that leads out of the folder; put the file"
+    ):
+        ImageFolder(folder)
+    (folder / "metadata.jsonl").unlink()
+    (folder / "there.txt").write_bytes(secret.read_bytes())
+    (folder / "metadata.jsonl").symlink_to("there.txt")
+    assert len(list(ImageFolder(folder).rows())) == 1, "links inside of it are followed"
+
+
+def test_an_archive_that_is_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with zipfile.ZipFile(tmp_path / "private.zip", "w") as archive:
+        archive.writestr("a.png", b"secret")
+    (folder / "images.zip").symlink_to(tmp_path / "private.zip")
+    spec = DataSpec(hub="a/b", archives=("*.zip",))
+    with pytest.raises(DataError, match=r"images.zip: is a link that leads out of the folder"):
+        LocalFolder(write(folder, [{"file_name": "a.png"}]), spec)

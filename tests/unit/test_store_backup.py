@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -232,3 +234,33 @@ def test_without_hard_links_a_copy_is_renamed(
     assert backup.backup(kit.path, tmp_path / "copy.sqlite").runs == 1
     with pytest.raises(StoreError, match="is there already"):
         backup.backup(kit.path, tmp_path / "copy.sqlite")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mmbu_async.store import backup
+
+def stop(done, pages):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+backup.backup(Path(sys.argv[1]), Path(sys.argv[2]), progress=stop)
+"""
+
+
+def test_what_a_killed_copy_left_goes_with_the_next_one(kit: StoreKit, tmp_path: Path) -> None:
+    out = tmp_path / "copy[1].sqlite"
+    others = tmp_path / ".copy2.sqlite.abc.part"
+    others.touch()
+    kit.begin(kit.open(), 3)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(kit.path), str(out)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob(".copy[[]1].sqlite.*.part")
+    with backup.whole_store(out, like=kit.path, force=False) as under_way:
+        assert not left.exists()
+        # One that is being made at this moment is no leftover.
+        backup.backup(kit.path, out)
+        assert under_way.exists()
+        out.unlink()
+    assert out.exists()
+    assert [path.name for path in tmp_path.glob(".*.part")] == [others.name]
