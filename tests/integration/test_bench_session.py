@@ -314,7 +314,7 @@ async def test_a_wrong_path(store: Path) -> None:
         ("quota", EndpointError, "quota or credit is used up"),
         ("bad_request", EndpointError, "refuses the request"),
         ("rate_limit", EndpointError, "too many requests to a single one"),
-        ("timeout", EndpointDownError, "gives no answer (no byte for 2 s)"),
+        ("timeout", EndpointDownError, "gives no answer (no byte for 0.7 s)"),
         ("reset", EndpointDownError, "gives no answer"),
         ("cut_mid_body", EndpointError, "breaks its reply off"),
         ("malformed_json", EndpointError, "not in the openai format"),
@@ -325,8 +325,9 @@ async def test_a_wrong_path(store: Path) -> None:
 async def test_bad_endpoints(
     store: Path, fault: str, kind: type[MmbuError], words: str, stream: bool
 ) -> None:
+    patience = {"idle_timeout": 0.7} if fault == "timeout" else {}
     async with simulated(f"{fault}=1", vision=False) as simulator:
-        error = await fails(simulator.url, store, stream=stream)
+        error = await fails(simulator.url, store, stream=stream, **patience)
     assert isinstance(error, kind)
     assert words in str(error)
 

@@ -47,10 +47,10 @@ async def test_waiting_under_our_own_cap_is_counted_from_the_schedule(store: Pat
 
 async def test_a_stall_of_two_seconds_is_in_the_p99_of_an_open_loop(store: Path) -> None:
     config = SimulatorConfig(
-        servers=1000, latency=Latency("fixed", 0.02), freezes=((3.0, 5.0),), vision=False, reply_tokens=5
+        servers=1000, latency=Latency("fixed", 0.02), freezes=((2.0, 4.0),), vision=False, reply_tokens=5
     )
     async with Simulator(config) as simulator:
-        found = await part(simulator.url, store, Open(rate=50), Ends(seconds=8.0), idle_timeout=30.0)
+        found = await part(simulator.url, store, Open(rate=50), Ends(seconds=6.0), idle_timeout=30.0)
     latency = found.figures.times.latency
     assert latency is not None
     assert latency.percentile("p50") < 0.5
@@ -110,10 +110,10 @@ async def test_more_than_is_served_ends_early_and_says_so(store: Path) -> None:
 async def test_every_percentile_is_that_of_the_servers_own_log(store: Path) -> None:
     """Known distribution, known queue: what was waited for is what the servers say it took."""
     config = SimulatorConfig(
-        servers=6, latency=Latency("lognormal", 0.15, 0.5), even_latency=True, vision=False, reply_tokens=5
+        servers=6, latency=Latency("lognormal", 0.1, 0.5), even_latency=True, vision=False, reply_tokens=5
     )
     async with Simulator(config) as simulator:
-        found = await part(simulator.url, store, Open(rate=25), Ends(requests=300))
+        found = await part(simulator.url, store, Open(rate=38), Ends(requests=300))
         await simulator.settled()
         true = np.array([one.queued_s + one.service_s for one in simulator.log][1:])
     latency = found.figures.times.latency
@@ -121,7 +121,7 @@ async def test_every_percentile_is_that_of_the_servers_own_log(store: Path) -> N
     assert found.figures.phases == {Phase.OK: 300}
     for name, share in (("p50", 0.5), ("p90", 0.9), ("p95", 0.95)):
         # The rest is this machine's: what the aim is, and on a quiet machine, `benchmarks.bench_truth` says.
-        assert latency.percentile(name) == pytest.approx(np.quantile(true, share), rel=0.15, abs=0.03)
+        assert latency.percentile(name) == pytest.approx(np.quantile(true, share), rel=0.15, abs=0.02)
 
 
 async def test_a_burst_of_users_starts_at_once(store: Path) -> None:
