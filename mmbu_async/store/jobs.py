@@ -204,6 +204,13 @@ class Jobs:
             values = dict(zip(("host", "boot", "pid", "process"), owner.values(), strict=True))
             self._connection.execute(query("take_service"), {**values, "now": now})
 
+    def holder_is_here(self, owner: LeaseOwner) -> bool:
+        """Whether the service of this store can be looked at from here, so that waiting for it to be silent
+        is no use."""
+        with named_errors(self.path):
+            found = self._holder(owner, 0.0)
+        return found is not None and (found.owner.host, found.owner.boot) == (owner.host, owner.boot)
+
     def beat(self, owner: LeaseOwner, now: float) -> bool:
         """A sign of life, every `lease.BEAT_S` seconds. False: another service has taken the store over."""
         with named_errors(self.path):
