@@ -24,12 +24,15 @@ MARKS: list[dict[str, Any]] = []
 def mark(name: str) -> None:
     """Note the time, and the CPU (all threads together) and memory used so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
     MARKS.append(
         {
             "name": name,
             "at": time.time(),
             "user_s": used.ru_utime,
             "system_s": used.ru_stime,
+            # Of processes that were started here and have ended.
+            "children_s": others.ru_utime + others.ru_stime,
             "peak_memory_kb": peak_memory_kb(),
         }
     )

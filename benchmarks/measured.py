@@ -121,14 +121,15 @@ def fill(server: Endpoint, data: Path, store: Path, **settings: Any) -> Measured
     return work({"config": config})
 
 
-def work(job: dict[str, Any]) -> Measured:
-    """Have a child do a job on the core that is ours."""
+def work(job: dict[str, Any], *, pinned: bool = True) -> Measured:
+    """Have a child do a job: on the core that is ours, or, with what it starts, wherever there is one."""
     command = [sys.executable, "-m", "benchmarks.child"]
     started_at = time.time()
     child = subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    pin(child.pid, OURS)
+    if pinned:
+        pin(child.pid, OURS)
     output, _ = child.communicate(json.dumps({"sample_s": SAMPLE_S, **job}))
     if child.returncode:
         raise RuntimeError(f"the measured process ended with code {child.returncode}")
