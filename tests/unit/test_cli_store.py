@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from mmbu_async.api import RunResult, _changed, rejudge_sync
+from mmbu_async.api import RunResult, rejudge_sync
 from mmbu_async.cli import show
 from mmbu_async.cli.main import app
 from mmbu_async.config import JudgeConfig, RunConfig
@@ -134,19 +134,19 @@ BEFORE = RunConfig(
 
 
 def test_another_judge_takes_neither_price_nor_name_of_the_earlier() -> None:
-    judge = _changed(BEFORE, {"judge": {"model": "b"}}).judge
+    judge = with_changes(BEFORE, {"judge": {"model": "b"}}).judge
     assert (judge.name, judge.input_price, judge.output_price) == (None, None, None)
     assert (judge.base_url, judge.api_key_env, judge.rpm) == ("https://gateway.example", "GATEWAY_KEY", 7.0)
 
 
 def test_another_wire_format_is_not_looked_for_at_the_earlier_address() -> None:
-    judge = _changed(BEFORE, {"judge": {"endpoint": "openai"}}).judge
+    judge = with_changes(BEFORE, {"judge": {"endpoint": "openai"}}).judge
     assert (judge.base_url, judge.api_key_env) == (None, None)
     assert (judge.name, judge.input_price, judge.output_price) == ("mine", 0.0, 1.0)
 
 
 def test_the_same_judge_keeps_all_but_what_is_changed() -> None:
-    changed = _changed(BEFORE, {"judge": {"model": "a", "endpoint": "anthropic", "rpm": 9.0}}).judge
+    changed = with_changes(BEFORE, {"judge": {"model": "a", "endpoint": "anthropic", "rpm": 9.0}}).judge
     assert changed == BEFORE.judge.model_copy(update={"rpm": 9.0})
 
 

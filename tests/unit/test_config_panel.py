@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mmbu_async.api import _changed
 from mmbu_async.cli.main import app
 from mmbu_async.config import JudgeConfig, PanelJudge, RunConfig, build_config, load_config, read_panel
 from mmbu_async.errors import ConfigError, MissingKeyError
+from mmbu_async.pipeline.changing import with_changes
 
 TWO = """
 verdict = "majority"
@@ -114,7 +114,7 @@ def test_what_is_wrong_beside_the_runs_judge_is_said_with_the_files_name(
     for flags, environment in (({"panel": file}, {}), ({}, {"MMBU_PANEL": file})):
         assert refused(flags, **environment).startswith(f"{file}: {words}")
     with pytest.raises(ConfigError) as caught:
-        _changed(RunConfig(model="m"), {"panel": file})
+        with_changes(RunConfig(model="m"), {"panel": file})
     assert str(caught.value).startswith(f"{file}: {words}")
     typed = refused({"panel": str(written(tmp_path, TWO)), "verdict": "zz"})
     assert typed.startswith("the command line: setting 'verdict'")
