@@ -81,6 +81,12 @@ class BatchDesk:
             max_attempts=self.settings.max_attempts, max_time_s=self.settings.max_retry_time
         )
 
+    @property
+    def alone(self) -> bool:
+        """Nothing of this run is out, so that it is not ours that fills a queue."""
+        others = (lines for side, lines in self.monitor.batches.items() if side != self.source.label)
+        return not self.out and not any(others)
+
     def show(self) -> None:
         lines = []
         for out in self.out.values():

@@ -36,8 +36,9 @@ EXPIRED = "the batch ended before the request's turn came (expired)"
 class Fetched:
     """What came of a batch, of the results that were new."""
 
-    answered: int = 0
     useful: int = 0
+    given_up: int = 0
+    """Requests that are not asked again in this session, and gave nothing useful."""
     cost_usd: float = 0.0
     words: str = ""
     """Of the last answer that was not useful."""
@@ -84,8 +85,6 @@ class _Taking:
         outcome = result.outcome
         if outcome is None:
             outcome = Failure(kind=FailureKind.TIMEOUT, message=EXPIRED)
-        else:
-            self.fetched.answered += 1
         final = isinstance(outcome, Completion) or item.attempt >= self.policy.max_attempts
         if isinstance(outcome, Failure):
             self.fetched.words = outcome.message
@@ -104,6 +103,7 @@ class _Taking:
             self.fetched.cost_usd += attempt.cost_usd
         kept = self.source.keep(item, attempt, final=final)
         self.fetched.useful += kept.useful
+        self.fetched.given_up += not kept.useful and kept.fate is not Fate.AGAIN
         return kept.records, kept.fate
 
     def _cost(self, outcome: Completion | Failure) -> float | None:

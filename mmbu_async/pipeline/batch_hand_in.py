@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from mmbu_async.pipeline.batch_desk import BatchDesk, Out
 from mmbu_async.pipeline.batch_source import Draft
 from mmbu_async.pipeline.explain import explain
 from mmbu_async.store import BatchBegun, BatchItem, BatchItems, BatchRecord, BatchState, Fate
+
+INPUT_MARGIN = 1.25
+"""By which the input tokens of a request in a batch are taken to be more than expected: what one by one is
+corrected after a few replies is out in thousands before the first is back."""
 
 log = logging.getLogger(__name__)
 
@@ -91,9 +96,8 @@ class HandIn:
         if self.desk.price is None:
             return None
         expected = self.desk.estimator.expect(draft.raw_input)
-        return self.desk.price.cost(
-            Usage(input_tokens=expected.input_tokens, output_tokens=expected.most_output_tokens)
-        )
+        given = math.ceil(expected.input_tokens * INPUT_MARGIN)
+        return self.desk.price.cost(Usage(input_tokens=given, output_tokens=expected.most_output_tokens))
 
     async def _too_large(self, draft: Draft, words: str) -> None:
         """A row that no batch can hold."""
@@ -128,8 +132,8 @@ class HandIn:
                 again = decide(last, count, self.desk.policy, self.desk.random)
                 if not again.again or count == self.desk.policy.max_attempts or self.desk.stop:
                     break
-                if last.kind is FailureKind.RATE_LIMIT and len(self.desk.out) > 1:
-                    # The queue is full of our own: it empties while we look at them.
+                if last.kind is FailureKind.RATE_LIMIT:
+                    # The queue is full: it empties while what is out is looked at.
                     break
                 await self.desk.rest(again.wait_s)
                 if self.desk.stop:
@@ -149,14 +153,18 @@ class HandIn:
         if failure.status in (404, 405):
             self.desk.stop.request(
                 EndpointError(
-                    f"{settings.url} has no batch API ({failure.message}): turn {settings.flag('batch')} off, "
-                    "and each row is asked by itself."
+                    f"{settings.url} has no batch API ({failure.message}): turn {settings.flag('batch')} "
+                    "off, and each row is asked by itself."
                 )
             )
         elif failure.kind in FATAL_KINDS:
             self.desk.stop.request(EndpointError(explain(failure, settings)))
         elif failure.status == 413:
             await self.smaller(out, failure.message)
+        elif failure.kind is FailureKind.RATE_LIMIT:
+            self.full = True
+            if self.desk.alone and out.record.requests > 1:
+                await self.smaller(out, failure.message)
         elif failure.kind in TRANSIENT_KINDS and self.desk.out:
             self.full = True
         else:

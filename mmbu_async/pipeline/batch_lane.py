@@ -27,8 +27,8 @@ from mmbu_async.store import BatchState, BatchStatus, Fate, ItemsClosed
 FIRST_LOOKS = 12
 """The first look at a batch comes after this part of `batch_poll`; each further wait is longer by a half."""
 ALIKE = 10
-"""Requests of which a batch must hold at least so many to say, by not one useful answer, that more of the
-same makes no sense."""
+"""Requests given up: a batch of at least so many, and without one useful answer, says that more of the same
+makes no sense."""
 QUEUE_CODES = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
 """The provider's queue is full: the same batch may go in later."""
 
@@ -179,7 +179,7 @@ class Lane:
                     await self.desk.fail(items[number], failure, closed)
         await self.desk.close(out, BatchState.REFUSED, words, Fate.NEVER)
         if any(problem.code in QUEUE_CODES for problem in remote.problems):
-            if not self.desk.out:
+            if self.desk.alone and out.record.requests > 1:
                 await self.hand_in.smaller(out, words)
             self.hand_in.full = True
         elif not blamed:
@@ -211,8 +211,8 @@ class Lane:
         self.desk.source.turned_over()
         if fetched.fatal is not None:
             self.desk.stop.request(EndpointError(explain(fetched.fatal, self.desk.settings)))
-        elif fetched.answered >= ALIKE and not fetched.useful:
+        elif fetched.given_up >= ALIKE and not fetched.useful:
             self.desk.down(
-                f"gave nothing useful for any of the {fetched.answered:,} requests of a batch "
+                f"gave nothing useful for any of the {fetched.given_up:,} requests of a batch "
                 f"({fetched.words})"
             )

@@ -35,6 +35,9 @@ def parts(
     if called_back or (model is False and None in out):
         back = model is False and None in out
         found.append(Part(batched=True, model=back, judges=called_back, cancel=True))
+        if back and online:
+            # Replies that came back with the model's batches: the next part looks at earlier sessions' only.
+            found.append(Part(batched=False, model=False, judges=online))
     if model is False:
         found.append(Part(batched=False, model=True, judges=online))
         if batched:
