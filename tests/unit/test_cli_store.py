@@ -15,6 +15,7 @@ from mmbu_async.cli import show
 from mmbu_async.cli.main import app
 from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.errors import ConfigError, InterruptedRunError, MmbuError, RunNotFoundError
+from mmbu_async.pipeline.changing import with_changes
 from mmbu_async.store import RunCounts, Store
 
 COUNTS = RunCounts(
