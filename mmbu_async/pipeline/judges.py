@@ -19,6 +19,8 @@ class Judge:
 
     id: int
     settings: JudgeConfig
+    needed: bool = True
+    """Whether there is any row about which it has to be asked: else it needs no key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

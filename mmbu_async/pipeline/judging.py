@@ -109,7 +109,7 @@ class JudgeStage:
     _known: OrderedDict[bytes, tuple[bool, str]] = field(default_factory=OrderedDict)
     _asking: dict[bytes, list[JudgeTask]] = field(default_factory=dict)
     _barren: int = 0
-    _proven: bool = False
+    replied: bool = False
     """Whether the judge has replied in this session."""
 
     async def next_unknown(self) -> JudgeTask | None:
@@ -154,7 +154,7 @@ class JudgeStage:
                 last = await self.client.call(body, expected, keep, patience_s=patience_s)
                 if isinstance(last, Failure):
                     break
-                self._proven = True
+                self.replied = True
                 self.estimator.learn(raw_input, last)
                 if verdict is not None:
                     self._barren = 0
@@ -221,7 +221,7 @@ class JudgeStage:
         log.warning("unjudged: %s", words, extra={"row": task.row_id})
         settings = self.client.settings
         self._barren += 1
-        if isinstance(last, Failure) and concerns_every_row(last, settings, proven=self._proven):
+        if isinstance(last, Failure) and concerns_every_row(last, settings, proven=self.replied):
             self.stop.request(EndpointError(explain(last, settings)))
         elif self._barren >= WINDOW:
             self.stop.request(

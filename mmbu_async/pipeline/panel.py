@@ -6,6 +6,7 @@ back, since a row must end with every verdict before its place is free: that kee
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -73,6 +74,26 @@ class Panel:
                 for stage in asked:
                     await stage.queue.put(task)
             position = page[-1].stored.sample.position
+
+    async def first_rows(self, run_id: int, *, before_session: int | None, judged: bool) -> list[JudgeStage]:
+        """Queue one row for each judge that has to be asked about any of the first ones: see `backlog`."""
+        chosen: dict[str, JudgeTask] = {}
+        page = await self.reader.to_judge(
+            run_id, self._ids, -1, LOOKUP, judged=judged, before_session=before_session
+        )
+        for row in page:
+            task = self.task(row.stored, row.completion)
+            if task is None:
+                continue
+            for stage in self.stages:
+                if stage.label not in chosen and _lacks(stage, task, row.usable, judged=judged):
+                    chosen[stage.label] = task
+        for key, judges in Counter(task.key for task in chosen.values()).items():
+            self.waiting.begin_again(key, judges)
+        asked = [stage for stage in self.stages if stage.label in chosen]
+        for stage in asked:
+            await stage.queue.put(chosen[stage.label])
+        return asked
 
     def close(self) -> None:
         """No row will come any more."""

@@ -28,10 +28,25 @@ SEARCHED = 4
 """Pages searched for a row that needs the judge."""
 
 
-async def preflight(infer: InferStage, *, with_model: bool) -> None:
+async def preflight_of_judges(panel: Panel, run_id: int, *, before_session: int | None, judged: bool) -> None:
+    """Before verdicts alone are bought: requests the stop when a judge does not answer at all. What it
+    answers says nothing here, for the first rows may be those on which it never gave a verdict."""
+    until = time.monotonic() + PATIENCE_S
+    asked = await panel.first_rows(run_id, before_session=before_session, judged=judged)
+    async with asyncio.TaskGroup() as group:
+        tried = [(stage, group.create_task(_judged(stage, until))) for stage in asked]
+    dead = [stage.label for stage, task in tried if not task.result() and not stage.replied]
+    if dead and not panel.stop:
+        panel.stop.request(
+            EndpointDownError(
+                f"preflight: the judge {', '.join(dead)} did not answer the first row; everything so far is "
+                "kept: try again when it is up (`mmbu doctor` says more)."
+            )
+        )
+
+
+async def preflight(infer: InferStage) -> None:
     """Requests the stop of the run when the model or a judge cannot answer."""
-    if not with_model:
-        return
     until = math.inf
     tried = 0
     # Judges that have given no verdict on any of the rows; None before the first reply.

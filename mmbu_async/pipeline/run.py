@@ -35,7 +35,7 @@ from mmbu_async.pipeline.judging import LOOKUP, JudgeStage, Waiting
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.panel import Panel
 from mmbu_async.pipeline.placement import Workshop
-from mmbu_async.pipeline.preflight import preflight
+from mmbu_async.pipeline.preflight import preflight, preflight_of_judges
 from mmbu_async.pipeline.records import Recorder
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import Reader, RunTotals, Unpriced, Writer
@@ -130,7 +130,12 @@ async def run_session(
                 beside.create_task(steer(monitor, stages)),
             ]
             if session.config.preflight:
-                await preflight(infer, with_model=session.infer)
+                if session.infer:
+                    await preflight(infer)
+                else:
+                    await preflight_of_judges(
+                        panel, session.run_id, before_session=session.session_id, judged=session.rejudge
+                    )
             async with asyncio.TaskGroup() as work:
                 if session.infer:
                     work.create_task(infer.read())
@@ -180,7 +185,7 @@ async def build_stages(
     for judge in session.judges:
         client = await _client(
             judge.settings,
-            session.judge,
+            session.judge and judge.needed,
             budget,
             random,
             stack,

@@ -53,6 +53,22 @@ def score_run(
     )
 
 
+def any_to_ask(
+    store: Store, run: RunRecord, benchmark: Benchmark, fill: Fill, judge_id: int, *, judged: bool
+) -> bool:
+    """Whether any row with a reply lacks a usable verdict of the judge; `judged`: or has one on another
+    reading of the reply."""
+    for row in store.score_inputs(run.id, judge_id):
+        item = benchmark.judge_item(row.sample, benchmark.read(row.sample, row.completion))
+        if item is None:
+            continue
+        if row.verdict is None or row.verdict.correct is None:
+            return True
+        if judged and row.prompt_sha != prompt_sha(fill(item)):
+            return True
+    return False
+
+
 def scored(inputs: Iterator[ScoreInput], benchmark: Benchmark, fill: Fill) -> Iterator[Scored]:
     """Rows with what their replies and verdicts are worth today, in the order in which they come."""
     while chunk := list(islice(inputs, CHUNK)):

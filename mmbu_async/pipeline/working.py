@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from mmbu_async.config import RunConfig
+from mmbu_async.config import JudgeConfig, RunConfig
 from mmbu_async.endpoints.safety import warnings
 from mmbu_async.errors import (
     BudgetReachedError,
@@ -28,12 +28,12 @@ from mmbu_async.model import ImageRef, Json
 from mmbu_async.pipeline.batch_plan import Part, call_back, parts
 from mmbu_async.pipeline.batch_run import run_batches
 from mmbu_async.pipeline.hosting import Host
-from mmbu_async.pipeline.judges import Judges, find_judges
+from mmbu_async.pipeline.judges import Judge, Judges, find_judges
 from mmbu_async.pipeline.logs import RUN
 from mmbu_async.pipeline.monitor import Monitor
 from mmbu_async.pipeline.opening import Rules, leased, needs_judge, stored_config
 from mmbu_async.pipeline.run import Session, Watch, run_session
-from mmbu_async.pipeline.scoring import score_run
+from mmbu_async.pipeline.scoring import any_to_ask, score_run
 from mmbu_async.pipeline.steering import Steering, changed_limits, with_limits
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import LeaseBeat, LeaseOwner, RunRecord, Store, Writer
@@ -94,13 +94,14 @@ class Worker:
         RUN.set(self.run.name)
         judged = await self.host.apart(partial(needs_judge, self.store, self.run, self.rules))
         if self.work.infer:
-            self.config.api_key()
-        for judge in self.config.judges if judged else ():
-            judge.api_key()
-        self._warn(judged)
+            for side in (self.config, *(self.config.judges if judged else ())):
+                side.api_key()
         judges = await self.host.apart(
             partial(find_judges, self.store, self.config, self.rules.judge_prompt_sha256)
         )
+        if self.work.judge_anew:
+            judges = await self.host.apart(partial(self._with_need, judges))
+        self._warn([judge.settings for judge in judges.asked if judged and judge.needed])
         lease = ExitStack()
         try:
             await self.host.apart(lambda: lease.enter_context(leased(self.store, self.run, self.owner)))
@@ -108,6 +109,16 @@ class Worker:
             return await replace(self, config=config)._work_on(judges, judged)
         finally:
             await self.host.apart(lease.close)
+
+    def _with_need(self, judges: Judges) -> Judges:
+        """A judge whose verdicts are all there is not asked by a rejudge, and needs no key."""
+        benchmark, fill = self.rules.benchmark, self.rules.fill
+
+        def needed(judge: Judge) -> bool:
+            anew = not self.work.failed_only
+            return any_to_ask(self.store, self.run, benchmark, fill, judge.id, judged=anew)
+
+        return replace(judges, asked=tuple(replace(judge, needed=needed(judge)) for judge in judges.asked))
 
     def _settled(self) -> RunConfig:
         """The session's settings, kept with the run unless it is only judged anew.
@@ -155,15 +166,13 @@ class Worker:
         counts = self.store.counts(self.run.id)
         return not self.work.judge_anew and counts.scored == counts.selected
 
-    def _warn(self, judged: bool) -> None:
-        """Before a key goes out and money is spent."""
-        sides = (*([self.config] if self.work.infer else []), *(self.config.judges if judged else ()))
+    def _warn(self, judges: Sequence[JudgeConfig]) -> None:
+        """Before a key goes out and money is spent. Raises MissingKeyError where one is missing."""
+        sides = (*([self.config] if self.work.infer else []), *judges)
         for text in dict.fromkeys(text for side in sides for text in warnings(side, side.api_key())):
             log.warning("%s", text)
-        if not judged:
-            return
         # The report will say this too.
-        for judge, maker in same_makers(self.config.model, (judge.model for judge in self.config.judges)):
+        for judge, maker in same_makers(self.config.model, (judge.model for judge in judges)):
             log.warning("%s", warning(self.config.model, judge, maker))
 
     async def _session(self, judges: Judges, judged: bool, steering: Steering) -> MmbuError | None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from mmbu_async import api
-from mmbu_async.errors import ConfigError
+from mmbu_async.errors import ConfigError, EndpointDownError, MissingKeyError
 from mmbu_async.model import Answer, Completion, Status
+from mmbu_async.pipeline import preflight
+from mmbu_async.simulator import Simulator
 from mmbu_async.tasks.mmbu_public import MmbuPublic
-from tests.whole_run import ROWS, addresses, calls, config, simulated, statuses
+from tests.whole_run import ROWS, addresses, calls, complete, config, simulated, statuses
 
 pytestmark = pytest.mark.usefixtures("keys", "short_waits")
 
@@ -117,3 +119,50 @@ async def test_enough_verdicts_do_not_make_up_for_a_reply(data: Path, store: Pat
     async with simulated("content_policy@model=text:picture number 8?") as simulator:
         result = await api.evaluate(config(simulator, store, data, judge_coverage=0.5))
         assert (result.counts.coverage, result.exit_code) == (1.0, 3)
+
+
+def panel_of(simulator: Simulator) -> list[dict[str, Any]]:
+    url = simulator.url + "/v1"
+    return [{"name": "b", "model": "judge-b", "endpoint": "openai", "base_url": url, "api_key_env": "B_KEY"}]
+
+
+async def test_a_judge_whose_verdicts_are_all_there_needs_no_key(
+    data: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("B_KEY", "one")
+    async with simulated() as simulator:
+        panel = panel_of(simulator)
+        url = simulator.url + "/v1"
+        judge = {"name": "a", "model": "judge-a", "endpoint": "openai", "base_url": url}
+        settings = config(
+            simulator, store, data, limit=4, panel=panel, judge=judge | {"api_key_env": "A_KEY"}
+        )
+        monkeypatch.setenv("A_KEY", "another")
+        await complete(await api.evaluate(settings), store, 4)
+        before = len(await calls(simulator, "judge"))
+        # A third is added by somebody who has a key for that one alone.
+        monkeypatch.delenv("A_KEY")
+        monkeypatch.delenv("B_KEY")
+        third = {"name": "c", "model": "judge-c", "endpoint": "openai", "base_url": url}
+        changes = {"panel": [*panel, third], "verdict": "majority"}
+        await complete(await api.rejudge("r", store=store, changes=changes), store, 4)
+        assert len(await calls(simulator, "judge")) == before + 4
+        fourth = third | {"name": "d", "model": "judge-d", "api_key_env": "D_KEY"}
+        with pytest.raises(MissingKeyError, match="D_KEY"):
+            await api.rejudge("r", store=store, changes={"panel": [*panel, third, fourth]})
+        assert len(await calls(simulator, "judge")) == before + 4
+
+
+async def test_a_judge_that_never_answers_ends_a_rejudge_with_its_first_row(
+    data: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "PATIENCE_S", 0.2)
+    async with simulated() as simulator:
+        await complete(await api.evaluate(config(simulator, store, data, preflight=True)), store)
+    async with simulated("timeout@judge=1.0") as simulator:
+        other = {"model": "another", "base_url": simulator.url + "/v1", "idle_timeout": 0.4}
+        with pytest.raises(
+            EndpointDownError, match="preflight: the judge another did not answer the first row"
+        ):
+            await api.rejudge("r", store=store, changes={"judge": other})
+        assert len(await calls(simulator, "judge")) == 1
