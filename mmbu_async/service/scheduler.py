@@ -101,12 +101,12 @@ class Scheduler:
             self._db_thread = stack.enter_context(ThreadPoolExecutor(1, "jobs"))
             opened = await self._in_thread(partial(Jobs.open, self.config.store))
             self._jobs = stack.enter_context(opened)
+            taken = await self._take()
             stack.enter_context(_heard(self._book))
             self._shared = await stack.enter_async_context(SharedLimits())
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             # A run's context is that in which the service began, not that of who asked for it.
             self._context = contextvars.copy_context()
-            taken = await self._take()
             if taken:
                 await self._recover()
             keeper = self._group.create_task(self._keep(taken=taken), name="keeper of the jobs")
