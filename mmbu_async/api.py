@@ -38,6 +38,7 @@ from mmbu_async.pipeline.doctor import Doctor, Finding
 from mmbu_async.pipeline.dryrun import DryRun, DryRunner
 from mmbu_async.pipeline.hosting import Host
 from mmbu_async.pipeline.learning import learn
+from mmbu_async.pipeline.looking import open_to_look, to_look_at
 from mmbu_async.pipeline.opening import (
     Bench,
     Rules,
@@ -342,7 +343,7 @@ def rescore(run: str, *, store: Path = Path("mmbu.sqlite")) -> Rescored:
 
 def report(run: str, *, store: Path = Path("mmbu.sqlite")) -> ReportData:
     """The report of a run as it stands, complete or not; scores are brought up to date first."""
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = opened.run(run)
         _bring_up_to_date(opened, found, store)
         return build_report(opened, opened.run(run))
@@ -350,7 +351,7 @@ def report(run: str, *, store: Path = Path("mmbu.sqlite")) -> ReportData:
 
 def rows(run: str, *, store: Path = Path("mmbu.sqlite")) -> Iterator[RowRecord]:
     """Every selected row with everything known of it, in dataset order, streamed."""
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = opened.run(run)
         _bring_up_to_date(opened, found, store)
         yield from opened.rows(found.id)
@@ -366,7 +367,7 @@ class Shown:
 
 def show(run: str, row_id: str, *, store: Path = Path("mmbu.sqlite")) -> Shown:
     """Everything known of one row, every attempt included. Raises DataError for an unknown row."""
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = opened.run(run)
         _bring_up_to_date(opened, found, store)
         detail = opened.row(found.id, row_id)
@@ -388,7 +389,7 @@ def compare(
 
     Raises ConfigError or DataError where the runs cannot be compared, and says what to do instead.
     """
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = [opened.run(name) for name in runs]
         check_comparable(opened, found)
         current = [_current(opened, run, store) for run in found]
@@ -415,7 +416,7 @@ def judges(
     if labels is None and (id_column or label_column):
         raise ConfigError("--id-column and --label-column name columns of --labels: give that file too.")
     given = None if labels is None else read_labels(labels, id_column=id_column, label_column=label_column)
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = _current(opened, opened.run(run), store)
         page = build_judges(opened, found, given)
         if disagreements is not None:
@@ -427,7 +428,7 @@ def compare_pairs(file: Path, *, store: Path = Path("mmbu.sqlite")) -> Adaptatio
     """Adapted models beside their base models, from a CSV file with the columns base, adapted (names of runs)
     and training_size: win rates, and the line of win rate over training rows."""
     pairs = read_pairs(file)
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         known: dict[str, RunRecord] = {}
         for pair in pairs:
             for name in (pair.base, pair.adapted):
@@ -454,7 +455,7 @@ def plan(
     if run is not None:
         if accuracy is not None:
             raise ConfigError(f"--accuracy {accuracy:g}: run '{run}' has its own; leave one of the two out.")
-        with open_existing(store) as opened:
+        with open_to_look(store) as opened:
             found = _current(opened, opened.run(run), store)
             counts = opened.joint_counts(found.id, found.id)
         if not counts.n:
@@ -479,7 +480,7 @@ def export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite")) -> int:
     one answer a row, for the server of a benchmark whose answers are not public; one in .leaderboard.json
     gets a single flat object with the figures of the run.
     """
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = opened.run(run)
         _bring_up_to_date(opened, found, store)
         if out.name.endswith(SUBMISSION):
@@ -503,7 +504,7 @@ def export_long(
 
     if out.suffix.lower() != PARQUET:
         raise ConfigError(f"{out}: the long form is written as Parquet; let the name end in {PARQUET}.")
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = [opened.run(name) for name in dict.fromkeys(runs)]
         for run in found:
             _bring_up_to_date(opened, run, store)
@@ -514,7 +515,7 @@ def export_long(
 def card(run: str, *, store: Path = Path("mmbu.sqlite"), report: ReportData | None = None) -> str:
     """What a paper's appendix says of a run so that others can repeat it, as Markdown. `report`: the run's,
     where it is at hand already."""
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = opened.run(run)
         config = config_of(found, store)
         benchmark = rules_of(config).benchmark
@@ -543,7 +544,7 @@ class RunStatus:
 
 def status(run: str | None = None, *, store: Path = Path("mmbu.sqlite")) -> list[RunStatus]:
     """Where a run stands, or all runs of a store, oldest first."""
-    with open_existing(store) as opened:
+    with open_to_look(store) as opened:
         found = opened.runs() if run is None else [opened.run(run)]
         leases = {lease.run_id: lease for lease in opened.leases(time.time()) if lease.alive}
         counts = {one.id: opened.counts(one.id) for one in found}
@@ -646,12 +647,14 @@ async def doctor(config: RunConfig) -> list[Finding]:
 def store_backup(out: Path, *, store: Path = Path("mmbu.sqlite"), force: bool = False) -> Copied:
     """Copy a store, also one that is being written, to the file `out`; `force` may replace that. See
     `store.backup`."""
-    return backup.backup(store, out, force=force)
+    with to_look_at(store) as there:
+        return backup.backup(there, out, force=force)
 
 
 def store_check(*, store: Path = Path("mmbu.sqlite")) -> list[StoreFinding]:
     """Look through the whole store and change nothing; empty where all is well."""
-    return upkeep.check(store)
+    with to_look_at(store) as there:
+        return upkeep.check(there)
 
 
 def store_vacuum(*, store: Path = Path("mmbu.sqlite")) -> Vacuumed:
@@ -661,7 +664,8 @@ def store_vacuum(*, store: Path = Path("mmbu.sqlite")) -> Vacuumed:
 
 def store_export(run: str, out: Path, *, store: Path = Path("mmbu.sqlite"), force: bool = False) -> Copied:
     """Write one run with all that belongs to it into a store of its own."""
-    return merge.export_run(store, run, out, force=force, now=time.time())
+    with to_look_at(store) as there:
+        return merge.export_run(there, run, out, force=force, now=time.time())
 
 
 def store_merge(other: Path, *, store: Path = Path("mmbu.sqlite"), rename: bool = False) -> Merged:
@@ -669,7 +673,8 @@ def store_merge(other: Path, *, store: Path = Path("mmbu.sqlite"), rename: bool 
 
     Raises RunChangedError where a run of one name is another experiment there, unless `rename`.
     """
-    return merge.merge(store, other, rename=rename, now=time.time())
+    with to_look_at(other) as there:
+        return merge.merge(store, there, rename=rename, now=time.time())
 
 
 async def bench(spec: Spec, *, tell: Tell = quiet) -> BenchEnded:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mmbu_async import api
+from mmbu_async.pipeline.looking import to_look_at
 from mmbu_async.report import plain
 from mmbu_async.viewer import serve
 
@@ -31,8 +32,8 @@ def view(runs: list[str], *, store: Path, port: int, show: bool, console: Consol
     # Data of the hub are looked for in this machine's cache: opening a page must not download a dataset.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # On Windows Ctrl-C comes as an exception; elsewhere the server hears the signal.
-    with contextlib.suppress(KeyboardInterrupt):
-        api.run_sync(lambda: serve(store, runs, port=port, ready=ready))
+    with contextlib.suppress(KeyboardInterrupt), to_look_at(store) as there:
+        api.run_sync(lambda: serve(there, runs, port=port, ready=ready))
 
 
 def _has_screen() -> bool:
