@@ -46,7 +46,8 @@ def advice_lines(report: BenchReport) -> Iterator[tuple[str, str]]:
     for advice in advise(report):
         who = f"{advice.target}: " if len(report.targets) > 1 else ""
         rpm = "" if advice.rpm is None else f" --rpm {advice.rpm}"
-        yield "Settings", f"{who}--concurrency {advice.concurrency}{rpm}   (as at {advice.at})"
+        why = "; no 429, so no --rpm" if advice.rpm is None else ""
+        yield "Settings", f"{who}--concurrency {advice.concurrency}{rpm}   (as at {advice.at}{why})"
         if advice.hours is not None:
             cost = "cost unknown" if advice.usd is None else money(advice.usd)
             rows = f"{advice.benchmark}, {counted(advice.rows, 'row', 'rows')}"

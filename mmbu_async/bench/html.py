@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmbu_async.bench import words
+from mmbu_async.bench.columns import OVERVIEW, Columns, shown
 from mmbu_async.bench.conclusions import advice_lines, search_lines
 from mmbu_async.bench.drawings import Spot, curve, distribution, histogram, timeline
 from mmbu_async.bench.measured import EARLY_ENDS
@@ -13,17 +14,8 @@ from mmbu_async.bench.plan import Closed, Open
 from mmbu_async.bench.record import Record
 from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import SHARES
-from mmbu_async.bench.text import (
-    OVERVIEW,
-    Columns,
-    facts,
-    rates,
-    remarks,
-    shown,
-    spreads,
-    title,
-    warnings,
-)
+from mmbu_async.bench.text import facts, rates, remarks, spreads, title, warnings
+from mmbu_async.model import Json
 from mmbu_async.report.html.markup import (
     details,
     download,
@@ -208,12 +200,22 @@ def _with_interval(found: Estimate) -> str:
 
 def _settings(report: BenchReport) -> Iterator[tuple[str, str]]:
     config = report.bench.config
-    for name, value in (config["config"] | {"bench host": report.bench.host}).items():
-        if value not in (None, {}, [], ""):
-            yield name.replace("_", " "), str(value)
-    for name, value in config["bench"].items():
-        if value not in (None, {}, [], ""):
-            yield name.replace("_", " "), str(value)
+    found = config["config"] | {"bench host": report.bench.host} | config["bench"]
+    for name, value in found.items():
+        if said := _said(value):
+            yield name.replace("_", " "), said
+
+
+def _said(value: Json) -> str:
+    """As a person would write it; '' for what is not set."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    if isinstance(value, Mapping):
+        pairs = ((name.replace("_", " "), _said(inner)) for name, inner in value.items())
+        return ", ".join(f"{name} {inner}" for name, inner in pairs if inner)
+    if isinstance(value, list | tuple):
+        return "; ".join(filter(None, map(_said, value)))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 __all__ = ["to_html"]

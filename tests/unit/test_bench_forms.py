@@ -148,7 +148,7 @@ def text_of(found: BenchReport, **options: Any) -> str:
 def test_a_line_for_each_load_and_no_line_is_wider_than_the_screen() -> None:
     shown = text_of(report(*SWEEP))
     for load in ("2 at once", "8 at once", "16 at once", "32 at once"):
-        assert shown.count(f"\n{load}") == 4
+        assert shown.count(f"\n{load}") == 5
     tables = [line for line in shown.splitlines() if " at once" in line]
     assert max(map(len, tables)) <= 100
     assert "CLIENT-LIMITED" not in shown
@@ -355,3 +355,12 @@ def test_intervals_of_ratios_and_differences() -> None:
 def test_forms_do_not_depend_on_where_they_are_made() -> None:
     assert to_html(report(*SWEEP)) == to_html(report(*SWEEP))
     assert to_json(report(*SWEEP)) == to_json(report(*SWEEP))
+
+
+def test_settings_on_the_page_are_words_and_no_pythons() -> None:
+    page = to_html(report(*SWEEP))
+    read = read_page(page)
+    settings = page[page.index('id="set-up"') :]
+    assert read
+    for python in ("True", "False", "None", "{&#39;", "{&#x27;", "{'", "['"):
+        assert python not in settings, python
