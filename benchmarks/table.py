@@ -2,7 +2,8 @@
 
     python -m benchmarks.table [--check]
 
-Writes the part of docs/benchmarks.md between its two marks; `--check` only says whether it is up to date.
+Writes the part of docs/benchmarks.md between its two marks, and that of docs/several_machines.md, whose
+arithmetic uses the same figures; `--check` only says whether they are up to date.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks import scale
 from benchmarks.__main__ import NAMES, RESULTS
 from benchmarks.machine import REPOSITORY, headline
 from benchmarks.scheme import Figure, number
@@ -35,9 +37,11 @@ def main() -> int:
     _, _, tail = rest.partition(END)
     made = f"{head}{BEGIN}\n\n{figures_page(RESULTS)}\n{END}{tail}"
     if flags.check:
-        print("up to date" if made == page else "behind: run python -m benchmarks.table")
-        return made != page
+        current = made == page and scale.update(check=True)
+        print("up to date" if current else "behind: run python -m benchmarks.table")
+        return not current
     PAGE.write_text(made, encoding="utf-8")
+    scale.update(check=False)
     return 0
 
 
