@@ -57,9 +57,10 @@ METHOD = (
     f"{ROWS:,} rows with an image of 140 KB each, one call a row, concurrency {CONCURRENCY} at no latency "
     f"and {WIDE} at {LATENCY_S * 1e3:.0f} ms (ideal: {IDEAL:.0f} rows a second). Driver, workers and "
     f"endpoint share {len(usable_cores())} cores, none pinned: rows a second at no latency say what is left "
-    "of this machine, not what workers on machines of their own add. CPU of the driver is what bounds how many of those "
-    "one driver can feed. Rates are taken between a fifth and nine tenths of the rows; CPU of the driver is "
-    "from the first row read to the last reply on disk, that of workers from their start, packages loaded."
+    "of this machine, not what workers on machines of their own add. CPU of the driver is what bounds how "
+    "many of those one driver can feed. Rates are taken between a fifth and nine tenths of the rows; CPU of "
+    "the driver is from the first row read to the last reply on disk, that of workers from their start, "
+    "packages loaded."
 )
 
 
