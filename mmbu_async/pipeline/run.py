@@ -172,7 +172,7 @@ async def build_stages(
     reader = await stack.enter_async_context(Reader.open(session.store))
     called = [
         *([config] if session.infer else []),
-        *(judge.settings for judge in session.judges if session.judge),
+        *(judge.settings for judge in session.judges if session.judge and judge.needed),
     ]
     stamp, data = session.data_stamp, session.benchmark.data
     place = await stack.enter_async_context(executor(config, called, session.image_limits, data, stamp, stop))
