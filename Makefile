@@ -2,7 +2,7 @@
 PYTHON ?= .venv/bin/python
 BIN := $(dir $(PYTHON))
 
-.PHONY: check format lint types arrows test bench site docs-at-length
+.PHONY: check format lint types arrows test bench site docs-at-length docker-lint
 
 check: format lint types arrows test
 
@@ -26,6 +26,11 @@ test:
 # The documentation as a site, in site/.
 site:
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+
+docker-lint:
+	$(BIN)hadolint docker/Dockerfile
+	$(BIN)yamllint --strict --config-file docker/.yamllint docker mkdocs.yml
+	$(BIN)check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 
 # Pages whose commands take minutes, too.
 docs-at-length:

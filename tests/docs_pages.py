@@ -49,7 +49,7 @@ _MARK = re.compile(r"<!-- (?P<how>not run|run at length): (?P<reason>[^>]+?) -->
 _FILE = re.compile(r"\A# (?P<name>[\w./-]+\.(?:toml|csv|yaml))\b[^\n]*\n")
 _TITLE = re.compile(r'title="(?P<name>[^"]+)"')
 _ADDRESS = re.compile(r"(https?://(?:localhost|127\.0\.0\.1)):(\d+)")
-_PORT = re.compile(r"(--port[ =])(\d+)")
+_PORT = re.compile(r"(--(?:\w+-)*port[ =])(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

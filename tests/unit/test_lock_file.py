@@ -23,7 +23,8 @@ PINS = dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", TEXT, flags=re.MULTILI
 def wanted() -> dict[str, str]:
     """Name -> least version, of what the project needs to run."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["dicom"]]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["dask"], *extras["dicom"], *extras["telemetry"]]
     found = [re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?>=([\w.]+)", line) for line in lines]
     assert all(found), "each dependency names its least version"
     return {match[1].lower(): match[2] for match in found if match}
