@@ -126,6 +126,7 @@ class SharedLine:
         self._filled = asyncio.Event()
         self._now = 0.0
         """The tag of the run that was served last."""
+        self._broken: Exception | None = None
 
     @property
     def waiting(self) -> int:
@@ -183,6 +184,8 @@ class SharedLine:
             self._tokens.change(limits.tpm)
 
     async def _take(self, account: _Account, tokens: float) -> Pass:
+        if self._broken is not None:
+            raise self._broken
         turn = _Turn(account=account, tokens=tokens, granted=asyncio.get_running_loop().create_future())
         if account.turns == 0:
             account.tag = max(account.tag, self._now)
@@ -192,7 +195,7 @@ class SharedLine:
         try:
             return await turn.granted
         except asyncio.CancelledError:
-            if turn.granted.done() and not turn.granted.cancelled():
+            if turn.granted.done() and not (turn.granted.cancelled() or turn.granted.exception()):
                 turn.granted.result().leave(Outcome.OTHER, 0)
             raise
         finally:
@@ -204,17 +207,24 @@ class SharedLine:
         turn.account.turns -= 1
 
     async def dispatch(self) -> None:
-        """Serve the line for ever; ends by cancellation."""
-        while True:
-            if not self._waiting:
-                self._filled.clear()
-                await self._filled.wait()
-            slot = await self.concurrency.acquire()
-            try:
-                await self._serve(slot)
-            except BaseException:
-                slot.release(Outcome.OTHER)
-                raise
+        """Serve the line for ever; ends by cancellation. An error here is one of every run in the line."""
+        try:
+            while True:
+                if not self._waiting:
+                    self._filled.clear()
+                    await self._filled.wait()
+                slot = await self.concurrency.acquire()
+                try:
+                    await self._serve(slot)
+                except BaseException:
+                    slot.release(Outcome.OTHER)
+                    raise
+        except Exception as error:
+            self._broken = error
+            for turn in self._waiting:
+                if not turn.granted.done():
+                    turn.granted.set_exception(error)
+            raise
 
     async def _serve(self, slot: Slot) -> None:
         """Give the slot to the run whose turn it is."""
@@ -262,11 +272,9 @@ class SharedLimits:
     sleep: Sleep = asyncio.sleep
     start_concurrency: int = START
     _lines: dict[Hashable, SharedLine] = field(default_factory=dict)
-    _group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
-        await self._group.__aenter__()
         return self
 
     async def __aexit__(
@@ -274,7 +282,8 @@ class SharedLimits:
     ) -> None:
         for task in self._tasks:
             task.cancel()
-        await self._group.__aexit__(kind, error, trace)
+        # What ended one of them early was an error of the runs in its line.
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def line(self, url: str, key: str, fixed: KeyLimits) -> SharedLine:
         """That of an address and a key; it lasts as long as the process, since a window and a pause outlive
@@ -286,7 +295,7 @@ class SharedLimits:
                 fixed, start_concurrency=self.start_concurrency, clock=self.clock, sleep=self.sleep
             )
             self._lines[place] = line
-            self._tasks.append(self._group.create_task(line.dispatch(), name=f"shared line of {url}"))
+            self._tasks.append(asyncio.create_task(line.dispatch(), name=f"shared line of {url}"))
         return self._lines[place]
 
     def weigh(self, party: Party, weight: float) -> None:

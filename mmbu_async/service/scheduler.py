@@ -104,13 +104,13 @@ class Scheduler:
             taken = await self._take()
             stack.enter_context(_heard(self._book))
             self._shared = await stack.enter_async_context(SharedLimits())
-            self._group = await stack.enter_async_context(asyncio.TaskGroup())
             # A run's context is that in which the service began, not that of who asked for it.
             self._context = contextvars.copy_context()
             if taken:
                 await self._recover()
-            keeper = self._group.create_task(self._keep(taken=taken), name="keeper of the jobs")
-            stack.callback(keeper.cancel)
+            keeper = asyncio.create_task(self._keep(taken=taken), name="keeper of the jobs")
+            keeper.add_done_callback(self._keeper_ended)
+            stack.push_async_callback(_ended_task, keeper)
             stack.push_async_callback(self.drain)
             self._stack = stack.pop_all()
         return self
@@ -189,6 +189,11 @@ class Scheduler:
             self._stopping = True
             for at in self._at_work.values():
                 at.end("stopping")
+
+    def _keeper_ended(self, keeper: asyncio.Task[None]) -> None:
+        if not keeper.cancelled() and (error := keeper.exception()) is not None:
+            log.critical("the service met an error of the program and takes nothing new", exc_info=error)
+            self._stopping = True
 
     def ready(self) -> bool:
         return self._has_store and not self._stopping
@@ -393,7 +398,7 @@ class Scheduler:
         history = self._histories.pop(job.run) if job.run in self._histories else History()
         self._histories[job.run] = history
         self._forget_old()
-        at.task = self._group.create_task(
+        at.task = asyncio.create_task(
             self._work(job, at), name=f"run {job.run}", context=self._context.copy()
         )
 
@@ -511,6 +516,13 @@ def _with_limits(settings: Mapping[str, Json], changes: Mapping[str, Json]) -> d
         else:
             found[name] = value
     return found
+
+
+async def _ended_task(task: asyncio.Task[None]) -> None:
+    """Cancelled, and gone; raises what ended it before."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def measure(
         cost_unknown=unpriced_before + monitor.unpriced,
         in_flight=sum(side.client.gate.concurrency.state.in_flight for side in stages.sides),
         waiting="; ".join(waits(monitor, stages, now)),
-        errors=dict(monitor.kinds),
+        errors={str(kind): number for kind, number in monitor.kinds.items()},
         latency_p50_s=_percentile(latencies, 0.50),
         latency_p95_s=_percentile(latencies, 0.95),
         calls=monitor.calls,

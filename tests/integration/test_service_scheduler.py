@@ -326,7 +326,7 @@ async def test_rows_that_fail_leave_a_job_incomplete(data: Path, store: Path) ->
         assert job.message == f"rows failed: {failed}"
         progress = desk.progress("r")
         assert progress is not None
-        assert progress.errors == {"content_policy": failed}
+        assert progress.errors == {"bad_request": failed}
 
 
 async def test_an_estimate_names_rows_and_calls(data: Path, store: Path) -> None:
