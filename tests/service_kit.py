@@ -7,8 +7,8 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -182,7 +182,7 @@ class FakeDesk:
 
     def log(self, run: str, line: str) -> None:
         self.lines.setdefault(run, []).append(line)
-        self.tell("log", run, line)
+        self.tell("log", run, {"line": line})
 
     def tell(self, kind: EventKind, run: str, data: Json) -> None:
         self._number += 1
@@ -313,38 +313,45 @@ def served(
 ) -> Iterator[Site]:
     """A service over a fake desk, until the block ends."""
     chosen = desk or FakeDesk()
-    with running(
-        lambda: application(chosen, service_config(store), guard=guard, heartbeat_s=heartbeat_s), chosen
-    ) as site:
+
+    @asynccontextmanager
+    async def made() -> AsyncIterator[tuple[web.Application, FakeDesk]]:
+        config = service_config(store)
+        yield application(chosen, config, guard=guard, heartbeat_s=heartbeat_s), chosen
+
+    with opened(made) as site:
         yield site
 
 
 @contextmanager
-def running(make: Any, desk: Any) -> Iterator[Site]:
-    """An application in a thread with a loop of its own."""
+def opened(make: Callable[[], AbstractAsyncContextManager[tuple[web.Application, Any]]]) -> Iterator[Site]:
+    """An application and its desk, made and closed in a thread with a loop of its own."""
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
     up = threading.Event()
-    found: list[str] = []
+    found: list[Site] = []
 
     async def main() -> None:
-        runner = web.AppRunner(make(), access_log=None, handle_signals=False, shutdown_timeout=1.0)
         try:
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            found.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-            up.set()
-            await stop.wait()
+            async with make() as (app, desk):
+                runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+                try:
+                    await runner.setup()
+                    await web.TCPSite(runner, "127.0.0.1", 0).start()
+                    found.append(Site(f"http://127.0.0.1:{runner.addresses[0][1]}", loop, desk))
+                    up.set()
+                    await stop.wait()
+                finally:
+                    await runner.cleanup()
         finally:
             up.set()
-            await runner.cleanup()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(main(),), daemon=True)
     thread.start()
     up.wait(30)
     try:
-        yield Site(found[0], loop, desk)
+        yield found[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(60)
         loop.close()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from mmbu_async.cli import batching, benching, comparing, exporting, judging, steering, storing
+from mmbu_async.cli import batching, benching, comparing, exporting, judging, serving, steering, storing
 from mmbu_async.cli.arguments import DEFAULT_STORE, STORE_VARIABLE, MetricsPort, RunName, StoreOption
 from mmbu_async.cli.completing import benchmark_names, run_names
 from mmbu_async.cli.ends import complain, finish, is_abort, let_loops_end_in_silence, logged, screen, usage
@@ -273,6 +273,9 @@ def view(
     from mmbu_async.cli import viewing
 
     viewing.view(names, store=store, port=port, show=not no_open, console=screen())
+
+
+app.command()(serving.serve)
 
 
 @app.command()

@@ -201,7 +201,7 @@ class _Stream:
         parts = list(self._waiting)
         self._waiting.clear()
         if self._missed:
-            parts.insert(0, b'event: dropped\ndata: {"run":"","data":%d}\n\n' % self._missed)
+            parts.insert(0, b'event: dropped\ndata: {"run":"","data":{"missed":%d}}\n\n' % self._missed)
             self._missed = 0
         if not parts and self._over:
             return None

@@ -30,7 +30,7 @@ _FORMS = {
 _EXPORTS = {media_type: "see the parameter `format`" for media_type, _ in EXPORT_TYPES.values()}
 _EVENTS = {
     events.MEDIA_TYPE: "events `job`, `progress`, `log` and `dropped`; their data are "
-    '`{"run": NAME, "data": …}` with a job, a progress, a line, or the number of events that were lost'
+    '`{"run": NAME, "data": …}` with a job, a progress, a `line`, or how many events were `missed`'
 }
 
 

@@ -8,7 +8,7 @@ import ipaddress
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -19,9 +19,9 @@ from mmbu_async.service.app import application
 from mmbu_async.service.auth import TOKEN_VARIABLE, Token
 from mmbu_async.service.events import MOST_STREAMS
 from mmbu_async.service.guard import Guard
-from mmbu_async.service.jobs import Desk
+from mmbu_async.service.scheduler import Scheduler
 from mmbu_async.service.settings import ServiceConfig
-from mmbu_async.telemetry import Metrics, using
+from mmbu_async.telemetry import Metrics, current, using
 
 HOST = "127.0.0.1"
 PORT = 8765
@@ -69,27 +69,27 @@ def is_loopback(host: str) -> bool:
 async def serve(
     config: ServiceConfig,
     place: Place,
-    open_desk: Callable[[ServiceConfig], AbstractAsyncContextManager[Desk]],
     *,
     ready: Callable[[str], None],
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; then runs drain, while pages still answer. A second signal cuts that
-    short. `open_desk` starts the scheduler, and leaving it drains; `ready` gets the address.
+    short. `ready` gets the address.
 
     Raises ConfigError where the place cannot be had, StoreError where the store cannot.
     """
     guard = place.guard()
     allow_connections(MOST_STREAMS, all_needed=False)
     telemetry = Metrics(runs=False)
-    with using(telemetry), _signals() as stop:
-        async with AsyncExitStack() as desks:
-            desk = await desks.enter_async_context(open_desk(config))
+    watchers = [one for one in (current(), telemetry) if one is not None]
+    with using(*watchers):
+        async with Scheduler(config) as desk:
             app = application(desk, config, guard=guard, telemetry=telemetry)
-            async with listening(app, place) as address:
-                ready(address)
-                await stop.wait()
-                # While the pages still answer: who watches sees how it ends.
-                await desks.aclose()
+            with _signals(desk.abort) as stop:
+                async with listening(app, place) as address:
+                    ready(address)
+                    await stop.wait()
+                    # While the pages still answer: who watches sees how it ends.
+                    await desk.drain()
 
 
 @asynccontextmanager
@@ -113,14 +113,14 @@ async def listening(app: web.Application, place: Place) -> AsyncIterator[str]:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[asyncio.Event]:
-    """The first sets the event, the second cancels the task in which we are."""
-    loop, stop, task = asyncio.get_running_loop(), asyncio.Event(), asyncio.current_task()
+def _signals(abort: Callable[[], None]) -> Iterator[asyncio.Event]:
+    """The first sets the event, further ones abort."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def hear(name: str) -> None:
-        if stop.is_set() and task is not None:
+        if stop.is_set():
             log.warning("%s again: aborting; calls under way are lost", name)
-            task.cancel()
+            abort()
             return
         log.warning(
             "%s: runs finish the calls under way and go on at the next start; once more to abort", name

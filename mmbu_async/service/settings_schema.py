@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmbu_async.config import RunConfig
+from mmbu_async.service.naming import REFUSED
 
-REFUSED = frozenset({"store", "base_url", "api_key_env", "image_limits"})
-"""What names a path, an address or a variable of the server: that is said by who starts it."""
 NAMED: Mapping[str, str] = {
     "endpoint": "Name of an endpoint of this service; see the operation `choices`.",
     "data": "Name of a data set of this service; null: the benchmark's own.",

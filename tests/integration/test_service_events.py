@@ -38,7 +38,7 @@ def test_a_stream_begins_with_the_state_and_goes_on(site: Site) -> None:
         moved, line = next(events), next(events)
         assert (moved.kind, moved.run, moved.data["done"]) == ("progress", "a", 2)
         # A line end inside of a text ends no event.
-        assert (line.kind, line.run, line.data) == ("log", "b", "two\nlines")
+        assert (line.kind, line.run, line.data) == ("log", "b", {"line": "two\nlines"})
 
 
 def test_a_stream_of_one_run_has_no_other(site: Site) -> None:
@@ -130,8 +130,8 @@ async def test_a_slow_stream_loses_the_oldest_and_is_told(monkeypatch: Any) -> N
     content = await stream.next()
     assert content is not None
     text = content.decode()
-    assert text.startswith('event: dropped\ndata: {"run":"","data":7}\n\n')
-    assert [f'"data":"{number}"' in text for number in (6, 7, 8, 9)] == [False, True, True, True]
+    assert text.startswith('event: dropped\ndata: {"run":"","data":{"missed":7}}\n\n')
+    assert [f'"line":"{number}"' in text for number in (6, 7, 8, 9)] == [False, True, True, True]
     hub._streams.discard(stream)
     with pytest.raises(StopAsyncIteration):
         await anext(context)

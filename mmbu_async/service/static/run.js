@@ -104,7 +104,7 @@ function sides() {
   );
 }
 
-function tookLine(_, line) {
+function tookLine(_, { line }) {
   const log = by("log");
   const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 8;
   log.append(`${plain(line)}\n`);
@@ -116,7 +116,7 @@ function tookLine(_, line) {
 async function refresh() {
   const [history, logs] = await Promise.all([tried(() => ask(`${pathOf(run)}/history`)), tried(() => ask(`${pathOf(run)}/logs`))]);
   if (history) { points = history.points; drawn = -DRAW_MS; clearTimeout(drawing); drawing = null; redraw(); }
-  if (logs) { by("log").replaceChildren(); for (const line of logs.lines) tookLine(run, line); }
+  if (logs) { by("log").replaceChildren(); for (const line of logs.lines) tookLine(run, { line }); }
 }
 
 function sure(question) {
