@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import shutil
@@ -98,9 +99,9 @@ async def _jobs(config: RunConfig) -> AsyncIterator[Any]:
         if shutil.which(command) is None:
             raise FileNotFoundError("there is no such command")
         await cluster
-        for job in cluster.workers.values():
-            # Dask only logs that a job was not taken. To wait for it tries once more, and tells.
-            await job
+        # Dask only logs that a job was not taken. To wait for it tries once more, and tells. No name is given
+        # to a job here: the cluster's end takes one that is still known for one that still runs.
+        await asyncio.gather(*cluster.workers.values())
     except (OSError, RuntimeError) as error:
         with suppress(AssertionError):
             # Dask closes all, and is then surprised at jobs that never began.
