@@ -43,4 +43,6 @@ def load(name: str) -> JudgePrompt:
             f"the benchmark asks for the judge's prompt '{name}', which does not exist; known are: "
             f"{', '.join(PROMPTS)}."
         )
+    # Before the run: in its middle there may be no file descriptor for it.
+    prompt.template()
     return prompt

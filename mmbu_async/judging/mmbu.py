@@ -45,15 +45,16 @@ def read_verdict(reply: str) -> bool | None:
     return None
 
 
+@functools.cache
 def template() -> str:
-    """The prompt text, places included."""
+    """The prompt text, places included. Read once: a constant of the package."""
     folder = resources.files("mmbu_async.judging") / "prompts"
     return (folder / f"mmbu_judge_{NAME}.txt").read_bytes().decode()
 
 
 @functools.cache
 def _pieces() -> tuple[str, ...]:
-    """Texts and names of places in turn. Read once: a constant of the package."""
+    """Texts and names of places in turn."""
     return tuple(_PLACES.split(template()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from mmbu_async.endpoints.safety import warnings
 from mmbu_async.errors import (
     BudgetReachedError,
     ClusterError,
+    ConfigError,
     EndpointDownError,
     EndpointError,
     InterruptedRunError,
@@ -299,4 +301,11 @@ def _only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
             queue.extend(error.exceptions)
         else:
             leaves.append(error)
+    for leaf in leaves:
+        if isinstance(leaf, OSError) and leaf.errno in (errno.EMFILE, errno.ENFILE):
+            what = f" for {leaf.filename}" if leaf.filename else ""
+            return ConfigError(
+                f"there was no file descriptor left{what}; everything so far is kept: raise the limit "
+                "(`ulimit -n`) or lower --concurrency, then resume."
+            )
     return next((leaf for leaf in leaves if isinstance(leaf, MmbuError)), leaves[0])
