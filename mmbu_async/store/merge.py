@@ -2,7 +2,7 @@
 
 What is the same is known by what it says, never by its key: a dataset by the content of its rows, a judge by
 its identity, a run by name and identity, a session by process and beginning, a call by session, row and
-beginning. So merging again adds only what has come since. All is one transaction.
+beginning, a batch by its marker. So merging again adds only what has come since. All is one transaction.
 """
 
 from __future__ import annotations
@@ -211,6 +211,8 @@ class _Merge:
         self._do("end_sessions", to=here)
         before = self._count_duplicates(here)
         calls = self._do("take_calls", **both, duplicate=duplicate)
+        self._do("take_batches", **both)
+        self._do("take_batch_items", **both)
         self._do("forget_same_replies")
         self._do("find_same_replies", **both)
         verdicts = self._do("take_verdicts", **both)

@@ -43,6 +43,8 @@ WHERE id IN (
         WHERE run_id IN (SELECT id FROM theirs.run WHERE :name IS NULL OR name = :name)
     UNION SELECT judge_id FROM theirs.call
         WHERE run_id IN (SELECT id FROM theirs.run WHERE :name IS NULL OR name = :name)
+    UNION SELECT judge_id FROM theirs.batch
+        WHERE run_id IN (SELECT id FROM theirs.run WHERE :name IS NULL OR name = :name)
     UNION SELECT judge_id FROM theirs.score
         WHERE run_id IN (SELECT id FROM theirs.run WHERE :name IS NULL OR name = :name)
 ) ORDER BY id;
@@ -171,6 +173,39 @@ FROM (
             AND our.attempt = their.attempt AND our.started_at = their.started_at)
 )
 ORDER BY their_id;
+
+-- name: take_batches
+-- Batches that are out stay out, and are fetched by whoever resumes the run; of one that both know, the state
+-- that is further on counts.
+INSERT INTO main.batch (run_id, session_id, judge_id, marker, url, state, requests, bytes, worst_usd, created_at,
+    sent_at, ended_at, remote_id, status, finished, words)
+SELECT :to, session_map.to_id, judge_map.to_id, their.marker, their.url, their.state, their.requests,
+    their.bytes, their.worst_usd, their.created_at, their.sent_at, their.ended_at, their.remote_id, their.status,
+    their.finished, their.words
+FROM theirs.batch AS their
+    JOIN temp.session_map ON session_map.from_id = their.session_id
+    LEFT JOIN temp.judge_map ON judge_map.from_id = their.judge_id
+WHERE their.run_id = :from
+ORDER BY their.id
+ON CONFLICT (marker) DO UPDATE
+SET state = excluded.state, sent_at = excluded.sent_at, ended_at = excluded.ended_at,
+    remote_id = excluded.remote_id, status = excluded.status, finished = excluded.finished,
+    words = excluded.words
+WHERE batch.state = 'submitting' AND excluded.state <> 'submitting'
+    OR batch.state = 'submitted' AND excluded.state NOT IN ('submitting', 'submitted');
+
+-- name: take_batch_items
+INSERT INTO main.batch_item (batch_id, number, sample_id, attempt, prompt_sha, raw_input, image_scale,
+    image_sha256, image_note, fate)
+SELECT our.id, item.number, sample_map.to_id, item.attempt, item.prompt_sha, item.raw_input, item.image_scale,
+    item.image_sha256, item.image_note, item.fate
+FROM theirs.batch AS their
+    JOIN main.batch AS our ON our.marker = their.marker AND our.run_id = :to
+    JOIN theirs.batch_item AS item ON item.batch_id = their.id
+    JOIN temp.sample_map ON sample_map.from_id = item.sample_id
+WHERE their.run_id = :from
+ON CONFLICT (batch_id, number) DO UPDATE SET fate = excluded.fate
+WHERE batch_item.fate IS NULL AND excluded.fate IS NOT NULL;
 
 -- name: find_same_replies
 INSERT INTO temp.same_reply (sample_id)

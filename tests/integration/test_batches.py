@@ -260,3 +260,24 @@ async def test_forgotten_batches_give_their_rows_back(data: Path, store: Path) -
         assert batches_by_state(store) == {"lost": 3}
         result = await api.resume("r", store=store, changes={"batch": False})
         await complete(result, store)
+
+
+async def test_batches_that_are_out_move_to_another_store(data: Path, store: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    async with server(latency_s=1.0) as simulator:
+        running = asyncio.create_task(api.evaluate(batched(simulator, store, data), check=False))
+        await until(lambda: batches_by_state(store)["submitted"] == 3 if store.exists() else False)
+        running.cancel()
+        await asyncio.wait([running])
+        api.store_merge(store, store=other)
+        assert batches_by_state(other) == {"submitted": 3}
+        assert stored(other, "SELECT count(*) FROM batch_item WHERE fate IS NULL") == [(ROWS,)]
+        await complete(await api.resume("r", store=other), other)
+        assert set((await bought(simulator)).values()) == {1}
+        # What is further on there is taken back, and nothing is left to do here.
+        api.store_merge(other, store=store)
+        assert set(batches_by_state(store)) == {"fetched"}
+        assert stored(store, "SELECT count(*) FROM batch_item WHERE fate IS NULL") == [(0,)]
+        asked = len(simulator.log)
+        await api.resume("r", store=store)
+        assert len(simulator.log) == asked
