@@ -211,8 +211,10 @@ def _answering(operation: Operation) -> Callable[[web.Request], Awaitable[web.St
 
 
 def _is_for_people(request: web.Request) -> bool:
+    """Whether the answer is looked at: a link leads into the API too, where reports and exports are."""
     for_programs = request.path.startswith(("/api/", "/metrics", "/static/"))
-    return not for_programs and "text/html" in request.headers.get("Accept", "")
+    followed = request.headers.get("Sec-Fetch-Mode") == "navigate"
+    return (followed or not for_programs) and "text/html" in request.headers.get("Accept", "")
 
 
 def _name(request: web.Request) -> str:

@@ -203,6 +203,14 @@ def test_an_error_that_nobody_meant_tells_nothing(site: Site) -> None:
     assert "ZeroDivision" not in told.model_dump_json()
 
 
+def test_who_follows_a_link_into_the_api_gets_a_page(site: Site) -> None:
+    path = api("none", "/report?format=html")
+    page = site.fetch(path, Accept="text/html,*/*", Sec_Fetch_Mode="navigate")
+    assert (page.status, page.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert 'href="../../../../static/service.css"' in page.text
+    problem(site.fetch(path, Accept="text/html,*/*", Sec_Fetch_Mode="cors"), 404)
+
+
 def test_health_readiness_and_metrics(site: Site) -> None:
     def work() -> None:
         site.desk.add('q"\\\n', JobState.RUNNING)

@@ -4,7 +4,7 @@
 import { element, moment, plain, set } from "./common.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
-const HEIGHT = 150, LEFT = 46, RIGHT = 10, TOP = 10, BOTTOM = 22;
+const HEIGHT = 150, LEFT = 54, RIGHT = 10, TOP = 10, BOTTOM = 22;
 const TABLE_ROWS = 20;
 
 function drawn(tag, attributes, text) {
