@@ -95,23 +95,29 @@ def test_a_page_that_is_wrong_is_found(stage: Stage, tmp_path: Path) -> None:
     assert "--sotre" in played.stdout
 
 
+_BEFORE = ("time", "exec", "env", "do", "then", "else", "!", "{", "systemd-inhibit", "nohup")
+"""Words after which a command begins."""
+
+
 def _calls_of_mmbu(text: str) -> list[list[str]]:
     """Arguments of each call of the program in a line of bash."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;()<>")
     lexer.whitespace_split = True
     calls: list[list[str]] = []
     current: list[str] | None = None
-    skip = False
+    skip, beginning = False, True
     for token in lexer:
         if skip or (token[0] in "<>" and not token.strip("<>&")):
             # A redirection and its file are the shell's.
             skip = not skip
         elif not token.strip("|&;()"):
-            current = None
+            current, beginning = None, True
         elif current is not None:
             current.append(token)
-        elif token == "mmbu" or token.endswith("/mmbu"):
+        elif beginning and (token == "mmbu" or token.endswith("/mmbu")):
             calls.append(current := [])
+        else:
+            beginning = beginning and (token in _BEFORE or "=" in token or token.startswith("-"))
     return calls
 
 
