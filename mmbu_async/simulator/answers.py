@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from mmbu_async.simulator.vision import Cues, Findings
+from mmbu_async.simulator.findings import Cues, Findings
 
 _CANDIDATE = re.compile(
     r"^([A-Z])\) \[(\d+(?:\.\d+)?), (\d+(?:\.\d+)?), (\d+(?:\.\d+)?), (\d+(?:\.\d+)?)\]$", re.MULTILINE

@@ -8,10 +8,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
 from mmbu_async.simulator.config import SimulatorConfig
+from mmbu_async.simulator.eyes import Eyes
 from mmbu_async.simulator.limits import Limits, Places
 from mmbu_async.simulator.log import Milestones, RequestLog
 from mmbu_async.simulator.servers import Servers
-from mmbu_async.simulator.vision import Eyes
 from mmbu_async.simulator.wire import ChatRequest, Reply, tokens
 
 CACHE_MINIMUM = 1024

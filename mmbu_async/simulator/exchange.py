@@ -18,10 +18,10 @@ from mmbu_async.simulator import delivery, headers, refusals, replies, service
 from mmbu_async.simulator.config import unit
 from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.faults import Fault, choose
+from mmbu_async.simulator.findings import Findings
 from mmbu_async.simulator.limits import Limits, QueueFullError
 from mmbu_async.simulator.log import PictureRecord, Record, fingerprint
 from mmbu_async.simulator.servers import Servers, Turn
-from mmbu_async.simulator.vision import Findings
 from mmbu_async.simulator.wire import ApiError, ChatRequest, Envelope, Reply, Wire
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from mmbu_async.model import Finish, Usage
 from mmbu_async.simulator import answers
 from mmbu_async.simulator.faults import Fault
+from mmbu_async.simulator.findings import Findings
 from mmbu_async.simulator.judge import judge
-from mmbu_async.simulator.vision import Findings
 from mmbu_async.simulator.wire import ChatRequest, Reply, tokens
 
 _DECOY = "The first impression would be <answer>decoy</answer>, but a second look is needed."

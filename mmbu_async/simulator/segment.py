@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-Grey = NDArray[np.float32]
-Mask = NDArray[np.bool_]
+from mmbu_async.simulator.findings import Grey, Mask, Objects
+
 Labels = NDArray[np.int32]
 
 CUT_ROUND = 0.93
@@ -33,18 +33,6 @@ RELATIVE_AREA = 0.15
 """Of the median object; what is smaller is a crumb."""
 MOST_AREA = 0.2
 """Of the image; what is larger is ground or organ."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
-    """What was found. Boxes are (x, y, width, height) in pixels of the image that was searched."""
-
-    boxes: tuple[tuple[int, int, int, int], ...]
-    whole: tuple[bool, ...]
-    """For each box whether it stays clear of the image's border."""
-    roundness: tuple[float, ...]
-    """For each object the share of its ellipse of equal second moments that it fills, about 1 at most."""
-    mask: Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ from mmbu_async.simulator.batch_work import Office
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.desk import Desk
 from mmbu_async.simulator.exchange import Exchange
+from mmbu_async.simulator.eyes import Eyes
 from mmbu_async.simulator.gemini import Gemini
 from mmbu_async.simulator.limits import Places
 from mmbu_async.simulator.log import Milestones, Record, RequestLog
 from mmbu_async.simulator.openai import OpenAI
 from mmbu_async.simulator.responses import Responses
 from mmbu_async.simulator.servers import Servers
-from mmbu_async.simulator.vision import Eyes
 from mmbu_async.simulator.wire import ApiError, Wire
 
 HOST = "127.0.0.1"

@@ -3,91 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections import OrderedDict
-from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from mmbu_async.simulator.findings import Cues, Findings, Grey, Mask, Objects
 from mmbu_async.simulator.pictures import Picture
-from mmbu_async.simulator.segment import Grey, Mask, Objects, find, otsu
+from mmbu_async.simulator.segment import find, otsu
 
 MAX_PIXELS = 64_000_000
 """Larger images are not decoded."""
 WORK_EDGE = 512
 """Longest side that is searched; larger images are shrunk first and boxes mapped back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cues:
-    """Simple features of the whole image; all between 0 and 1."""
-
-    grey: bool
-    red: float
-    green: float
-    blue: float
-    """Mean of each channel over the tissue or object (not black, not white)."""
-    dark: float
-    """Share of pixels that are almost black."""
-    light: float
-    """Share of pixels that are almost white."""
-    brown: float
-    """Share of pixels whose colour is that of DAB."""
-    corners_dark: bool
-    symmetry: float
-    """Correlation of the image with its mirror image, left to right."""
-    roughness: float
-    """Mean step between neighbouring pixels, relative to the spread of grey values."""
-    peak: float
-    """Share of the non-black pixels within a twentieth of the commonest grey value."""
-
-    @property
-    def fundus(self) -> bool:
-        """Orange on a round field: black corners, and red outweighs blue."""
-        return not self.grey and self.corners_dark and self.red > self.blue + 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What was seen in one image."""
-
-    width: int
-    height: int
-    objects: Objects
-    """Boxes in pixels of the image as sent."""
-    cues: Cues
-    marked: str
-    """`box` when a red box is drawn in, `mask` when a green mask is, '' for neither."""
-    marked_object: float
-    """Share of the marked region that belongs to objects."""
-
-
-class Eyes:
-    """Looks at images, and remembers the newest of them by hash. Safe to use from threads."""
-
-    def __init__(self, remember: int) -> None:
-        self._remember = remember
-        self._known: OrderedDict[str, Findings] = OrderedDict()
-        self._lock = Lock()
-
-    def recall(self, picture: Picture) -> Findings | None:
-        with self._lock:
-            return self._known.get(picture.sha256)
-
-    def look(self, picture: Picture) -> Findings | None:
-        """None when the image cannot be decoded or is too large to be."""
-        known = self.recall(picture)
-        if known is not None:
-            return known
-        findings = look(picture)
-        if findings is not None:
-            with self._lock:
-                self._known[picture.sha256] = findings
-                while len(self._known) > self._remember:
-                    self._known.popitem(last=False)
-        return findings
 
 
 def look(picture: Picture) -> Findings | None:

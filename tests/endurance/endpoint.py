@@ -42,7 +42,7 @@ class Endpoint:
             f"{fault.value}@{'judge' if fault is OPINION else 'model'}=text:{mark(row)}"
             for row, fault in self._plan.marked.items()
         ]
-        self._flags = ["--latency", self._plan.latency, "--drip-interval-s", "0.2"]
+        self._flags = ["--latency", self._plan.latency, "--drip-interval-s", "0.2", "--blind"]
         self._seed = self._plan.seed
         if episode is not None:
             rules += episode.faults

@@ -14,9 +14,11 @@ from PIL import Image
 
 from mmbu_async.simulator import paint
 from mmbu_async.simulator.answers import reply
+from mmbu_async.simulator.eyes import Eyes
+from mmbu_async.simulator.findings import Findings
 from mmbu_async.simulator.pictures import Picture, picture
 from mmbu_async.simulator.segment import find
-from mmbu_async.simulator.vision import MAX_PIXELS, Eyes, Findings, look
+from mmbu_async.simulator.vision import MAX_PIXELS, look
 
 MINI = Path(__file__).parent.parent / "data" / "mini_mmbu"
 ROWS = [json.loads(line) for line in (MINI / "metadata.jsonl").read_text("utf-8").splitlines()]
