@@ -171,12 +171,15 @@ async def responses(url: str, question: Question) -> Heard:
     async with AsyncOpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0) as client:
         if not question.stream:
             return _response(await client.responses.create(**asked))
-        last, said = None, ""
-        async for event in await client.responses.create(**asked, stream=True):
-            if event.type == "response.output_text.delta":
-                said += event.delta
-            elif event.type in ("response.completed", "response.incomplete", "response.failed"):
-                last = event.response
+        last: Any = None
+        said = ""
+        # Their accumulating stream, which takes no piece of an item that was not announced.
+        async with client.responses.stream(**asked) as stream:
+            async for event in stream:
+                if event.type == "response.output_text.delta":
+                    said += event.delta
+                elif event.type in ("response.completed", "response.incomplete", "response.failed"):
+                    last = event.response
     if last is not None and last.error is not None:
         raise FailedResponseError(last.error.code, last.error.message)
     heard = _response(last)

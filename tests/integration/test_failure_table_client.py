@@ -242,7 +242,8 @@ FATAL = {
 @STREAMS
 @pytest.mark.parametrize("fault", FATAL)
 async def test_what_no_row_escapes_is_asked_once(endpoint: str, stream: bool, fault: Fault) -> None:
-    async with caller(endpoint, stream, fault) as it:
+    # Who takes it for a limit that passes waits no longer than this, and fails.
+    async with caller(endpoint, stream, fault, max_retry_time=1) as it:
         outcome = await it.ask()
     assert isinstance(outcome, Failure)
     assert outcome.kind is FATAL[fault]

@@ -169,6 +169,12 @@ async def test_errors_are_the_vendors_errors(endpoint: str, stream: bool) -> Non
             failure = tap.passed[-1].ours(endpoint)
             assert isinstance(failure, Failure), fault
             check_error(endpoint, raised.value, failure)
+            if (endpoint, fault) == ("azure", Fault.CONTENT_POLICY):
+                body: Any = getattr(raised.value, "body", None)
+                assert (body["code"], body["innererror"]["code"]) == (
+                    "content_filter",
+                    "ResponsibleAIPolicyViolation",
+                )
 
 
 def check_error(endpoint: str, error: Any, failure: Failure) -> None:
