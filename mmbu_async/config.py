@@ -314,7 +314,7 @@ class RunConfig(CallSettings):
     max_cost: float | None = Field(default=None, gt=0)
     """US dollars, model and judge together, after which no further call is started."""
     judge: JudgeConfig = JudgeConfig()
-    panel: tuple[PanelJudge, ...] = ()
+    panel: tuple[PanelJudge, ...] = Field(default=(), validate_default=True)
     """Further judges, each a `[[panel]]` table with the judge's settings; all are asked about every row."""
     verdict: str = "judge"
     """Whose word makes the score: `judge`, the `majority` of judge and panel, or one of them by name."""
@@ -524,7 +524,7 @@ def _validated(settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], 
             raise ConfigError(f"{where}: the setting '{place}' is missing{give}.") from None
         shown = (
             ""
-            if loc == ("panel",) or any(part in _HIDDEN for part in loc)
+            if loc == ("panel",) or first["input"] is None or any(part in _HIDDEN for part in loc)
             else f" = {_shown(first['input'])}"
         )
         raise ConfigError(f"{where}: setting '{place}'{shown}: {wrong(first)}.") from None

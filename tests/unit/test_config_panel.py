@@ -171,3 +171,9 @@ def test_what_is_wrong_with_the_judge_is_said_of_the_judge() -> None:
         build_config(
             {"model": "m", "judge": {"rpm": -1}, "panel": [{"model": "a"}], "verdict": "majority"}, "x"
         )
+
+
+def test_a_judge_whose_name_means_something_else_is_refused_before_the_run() -> None:
+    """Also without a panel: the run's own settings, read again for a resume, would be refused."""
+    with pytest.raises(ConfigError, match="cannot be called 'judge'"):
+        build_config({"model": "m", "judge": {"model": "judge"}})
