@@ -187,7 +187,7 @@ async def test_a_cancelled_run_keeps_what_was_paid_and_a_resume_goes_on(data: Pa
         assert (await desk.cancel("never")).message == "cancelled before it began"
         await until(lambda: (now := desk.progress("r")) is not None and now.done > 0)
         assert (await desk.cancel("r")).state is JobState.CANCELLED
-        await until(lambda: not desk._at_work)
+        await until(lambda: not desk._turns._at_work)
         job = desk.job("r")
         assert (job.state, job.exit_code) == (JobState.CANCELLED, 130)
         kept = len(replies(store))
@@ -307,7 +307,7 @@ async def test_the_money_of_the_service_is_one_cap_over_all_its_runs(data: Path,
             assert desk.job("two").state is JobState.QUEUED
             await desk.submit(one | {"name": "three"})
             assert "money cap" in desk.job("three").message
-            await until(lambda: not desk._at_work)
+            await until(lambda: not desk._turns._at_work)
             await desk.cancel("three")
         (spent,) = stored(store, "SELECT sum(cost_usd) FROM call")[0]
         assert cost < spent <= cost * 1.5
