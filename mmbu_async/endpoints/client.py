@@ -225,7 +225,7 @@ class EndpointClient:
             outcome=None if made is None else made.outcome,
             number=number,
             cost_usd=cost_usd,
-            bytes_up=len(body) if isinstance(body, bytes) else 0,
+            bytes_up=len(body),
             bytes_down=0 if made is None else made.bytes_down,
         )
         self._observer.ended(seen)

@@ -33,6 +33,11 @@ class KeptBody:
 
     number: int
     """By which those who keep it know it."""
+    size: int = 0
+    """Bytes."""
+
+    def __len__(self) -> int:
+        return self.size
 
 
 Body = bytes | KeptBody

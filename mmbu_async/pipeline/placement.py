@@ -48,6 +48,8 @@ class Request:
     image_scale: float
     image_sha256: str
     image_note: str
+    size: int = 0
+    """Bytes of a body that is kept elsewhere."""
 
     @classmethod
     def of(
@@ -69,7 +71,7 @@ class Request:
 
     def parted(self) -> tuple[Self, bytes]:
         """What is told of it, and the body, which can stay where it is."""
-        return replace(self, body=b""), self.body
+        return replace(self, body=b"", size=len(self.body)), self.body
 
     def ready(self, row: StoredSample, body: Body | None = None) -> ReadyRow:
         """For a row; `body` where it lies elsewhere."""

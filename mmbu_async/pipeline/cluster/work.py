@@ -97,7 +97,7 @@ class FarPlacement:
                 row = rows[index]
                 if not isinstance(made, Unmade):
                     self._kept[numbers[index]] = _Kept(link, row)
-                    results[index] = made.ready(row, KeptBody(number=numbers[index]))
+                    results[index] = made.ready(row, KeptBody(number=numbers[index], size=made.size))
                 elif made.unread and not with_bytes:
                     # Not there, or not to be read there: this machine may see what the worker does not.
                     left.append(index)
