@@ -52,7 +52,7 @@ class Shared:
 
 
 LIMITS = (
-    Shared(what="500 requests a minute", rpm=500, rows=165),
+    Shared(what="500 requests a minute", rpm=500, rows=330),
     Shared(what="6,000 requests a minute", rpm=6000, rows=2000),
     Shared(what="1,000,000 tokens a minute", tpm=1_000_000, rows=1400),
     Shared(what="6,000 requests a minute, one run a priority higher", rpm=6000, rows=2000, priorities=(1, 0)),

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.shared import Party, SharedLine
+from mmbu_async.pipeline.beside import Beside
 from mmbu_async.pipeline.budget import Budget
 from mmbu_async.pipeline.signals import draining_signals
 from mmbu_async.pipeline.stop import Stop
@@ -31,6 +32,8 @@ class Host:
     """From settings and key to the line that all runs on that key share; None: there are no others."""
     purse: Budget | None = None
     """The money of all runs together."""
+    beside: Beside | None = None
+    """What the runs are asking judges at the moment."""
     threads: bool = False
     """Do what is long and synchronous in threads, and leave signals to the host."""
 

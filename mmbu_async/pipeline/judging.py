@@ -19,6 +19,7 @@ from mmbu_async.endpoints.gate import Draining
 from mmbu_async.endpoints.tokens import Estimator, text_tokens
 from mmbu_async.errors import EndpointDownError, EndpointError
 from mmbu_async.model import Attempt, Completion, Failure, Finish, Prompt, Verdict
+from mmbu_async.pipeline.beside import Beside
 from mmbu_async.pipeline.channel import Channel
 from mmbu_async.pipeline.explain import concerns_every_row, explain
 from mmbu_async.pipeline.monitor import Monitor
@@ -106,6 +107,8 @@ class JudgeStage:
     asks: Channel[JudgeTask]
     label: str
     """What the judge is called among those of the run."""
+    beside: Beside | None = None
+    """Other runs, which may be asking the judge the same; None: there are none."""
     _known: OrderedDict[bytes, tuple[bool, str]] = field(default_factory=OrderedDict)
     _asking: dict[bytes, list[JudgeTask]] = field(default_factory=dict)
     _barren: int = 0
@@ -131,6 +134,15 @@ class JudgeStage:
 
     async def ask(self, task: JudgeTask, *, patience_s: float = math.inf) -> bool | None:
         """Buy a verdict for a prompt and give it to every row that waits for it."""
+        if self.beside is None:
+            return await self._buy(task, patience_s)
+        async with self.beside.turn((self.judge_id, task.prompt_sha)) as waited:
+            if waited and (found := (await self._stored([task])).get(task.prompt_sha)) is not None:
+                self._settle(task.prompt_sha, *found, bought=False)
+                return found[0]
+            return await self._buy(task, patience_s)
+
+    async def _buy(self, task: JudgeTask, patience_s: float) -> bool | None:
         body = self.client.wire.body(self.client.settings, task.prompt, ())
         raw_input = text_tokens(task.prompt.text)
         verdict: bool | None = None
@@ -181,22 +193,25 @@ class JudgeStage:
                 new.append(task)
         if not new:
             return []
-        stored = await self.reader.judge_replies(self.judge_id, [task.prompt_sha for task in new])
+        stored = await self._stored(new)
         unknown = []
         for task in new:
-            usable = next(
-                (
-                    (verdict, reply)
-                    for reply in stored.get(task.prompt_sha, ())
-                    if (verdict := self.read_verdict(reply)) is not None
-                ),
-                None,
-            )
-            if usable is None:
-                unknown.append(task)
+            if task.prompt_sha in stored:
+                self._settle(task.prompt_sha, *stored[task.prompt_sha], bought=False)
             else:
-                self._settle(task.prompt_sha, *usable, bought=False)
+                unknown.append(task)
         return unknown
+
+    async def _stored(self, tasks: list[JudgeTask]) -> dict[bytes, tuple[bool, str]]:
+        """Usable verdicts on these prompts that any run has bought, with their replies."""
+        stored = await self.reader.judge_replies(self.judge_id, [task.prompt_sha for task in tasks])
+        found: dict[bytes, tuple[bool, str]] = {}
+        for sha, replies in stored.items():
+            for reply in replies:
+                if (verdict := self.read_verdict(reply)) is not None:
+                    found[sha] = verdict, reply
+                    break
+        return found
 
     def _settle(self, sha: bytes, verdict: bool, reply: str, *, bought: bool = True) -> None:
         """Write the verdict for the row that asked and for all that waited."""

@@ -208,6 +208,7 @@ async def build_stages(
                 queue=Channel(2 * LOOKUP),
                 asks=Channel(judge.settings.concurrency),
                 label=judge.settings.label,
+                beside=session.host.beside,
             )
         )
     panel = Panel(

@@ -13,6 +13,7 @@ from functools import partial
 from mmbu_async.config import CallSettings
 from mmbu_async.endpoints.shared import Party, SharedLimits, SharedLine, weight_of
 from mmbu_async.errors import ConfigError, StoreError
+from mmbu_async.pipeline.beside import Beside
 from mmbu_async.pipeline.budget import Budget
 from mmbu_async.pipeline.hosting import Host
 from mmbu_async.pipeline.logs import RUN
@@ -56,6 +57,7 @@ class Turns:
         self._admission = admission
         self._shared = shared
         self._purse = Budget(max_cost, 0.0, self._money_is_used_up)
+        self._beside = Beside()
         self._at_work: dict[int, AtWork] = {}
         self._later: dict[int, float] = {}
         """Job -> when it may be tried again."""
@@ -141,7 +143,7 @@ class Turns:
                 )
             return self._shared.line(settings.url, key, names.key_limits(settings)), party
 
-        host = Host(shared=shared, purse=self._purse, threads=True)
+        host = Host(shared=shared, purse=self._purse, beside=self._beside, threads=True)
         at = AtWork(job_id=job.id, run=job.run, store=self._admission.store, party=party, host=host)
         self._at_work[job.id] = at
         # To the end: who worked last is forgotten last.

@@ -72,7 +72,7 @@ async def test_two_runs_stay_under_the_limit_of_their_key_and_get_on_alike(many:
 
 
 async def test_a_429_of_one_run_holds_back_the_other(many: Path, store: Path) -> None:
-    async with simulated("rate_limit@model=requests:20-23", retry_after_s=2.0) as simulator:
+    async with simulated("rate_limit@model=requests:20-40", retry_after_s=2.0) as simulator:
         async with Scheduler(service_config(simulator, store, many), look_s=0.05) as desk:
             for run in ("one", "two"):
                 await desk.submit(asked(run, concurrency=8, rpm=6000))
@@ -136,6 +136,7 @@ async def test_both_runs_finish_after_the_service_was_killed_and_started_again(
 def _check_store(store: Path) -> None:
     with invariants.reading(store) as connection:
         assert invariants.sound(connection) == []
+        assert invariants.bought_once(connection) == []
         for query in (
             "SELECT count(*), count(DISTINCT sample_id) FROM selection GROUP BY run_id",
             "SELECT count(*), count(DISTINCT sample_id) FROM call WHERE ok = 1 AND judge_id IS NULL "
