@@ -141,7 +141,7 @@ def serving(box: Box, port: int) -> Iterator[str]:
     process = subprocess.Popen(box.arguments([*box.entry, *command], more), cwd=box.data)
     address = f"http://127.0.0.1:{port}"
     try:
-        healthy = (str(box.venv / "bin" / "python"), str(box.venv / "bin" / "healthcheck.py"))
+        healthy = ("/opt/mmbu/bin/python", "/opt/mmbu/bin/healthcheck.py")
         end = time.monotonic() + PATIENCE_S
         while box.run(*healthy, more={"MMBU_HEALTH": f"{address}/healthz"}).returncode:
             _expect(process.poll() is None and time.monotonic() < end, "the service does not become healthy")
