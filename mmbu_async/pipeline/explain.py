@@ -20,7 +20,7 @@ def explain(failure: Failure, settings: CallSettings) -> str:
     words = f" ({failure.message})" if failure.message else ""
     url = settings.url
     match failure.kind:
-        case FailureKind.AUTH if failure.status == 403:
+        case FailureKind.AUTH if failure.status == 403 or "location" in failure.message:
             return (
                 f"{url} denies access with the key in {settings.key_variable}{words}: it lacks a permission, "
                 "or is not served from here; set another key, then resume."
