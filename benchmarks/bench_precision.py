@@ -19,7 +19,7 @@ from mmbu_async.bench.synthetic import ImageKind, Synthetic
 from mmbu_async.config import RunConfig
 
 RATES = (50, 500)
-SECONDS = 30.0
+SECONDS = 15.0
 LATENCY_S = 0.2
 WORK = Synthetic(kinds=(ImageKind(width=640, height=480),), prompt_tokens=30, reply_tokens=10)
 """JPEG of about 60 KB."""
