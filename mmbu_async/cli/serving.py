@@ -71,9 +71,9 @@ def serve(
     place = Place(host=host, port=port, names=tuple(allow_host or ()), token=token_from(os.environ))
 
     def ready(address: str) -> None:
-        guarded = "; it asks for the token" if place.token is not None else ""
+        guarded = "it asks for the token; " if place.token is not None else ""
         screen().print(
-            f"mmbu-async serves {settings.store}: {address}{guarded}   (Ctrl-C ends; the next start goes on)",
+            f"mmbu-async serves {settings.store}: {address} ({guarded}Ctrl-C ends, the next start goes on)",
             markup=False,
             highlight=False,
             soft_wrap=True,

@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 from pydantic import BaseModel
 
-from mmbu_async.errors import MmbuError
+from mmbu_async.errors import MmbuError, RunNotFoundError, ServiceStoppingError
 from mmbu_async.service.events import Hub
 from mmbu_async.service.guard import Guard, Handler, add_headers
 from mmbu_async.service.handlers import Handlers
@@ -36,6 +36,7 @@ _UNEXPECTED = (
     "Something went wrong here that should not have; the log of the service says what. Nothing that was paid "
     "for is lost."
 )
+_NOT_YET = "the service is starting, or stops, and does not know all runs; try again in a minute."
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +124,11 @@ class _Service:
             return await handler(request)
         except ApiError as error:
             return self._say(request, problem(error.status, str(error)), error.headers)
+        except RunNotFoundError as error:
+            if not self._desk.ready():
+                # It may not have found its jobs of before yet.
+                return self._say(request, problem_of(ServiceStoppingError(_NOT_YET), {}))
+            return self._say(request, problem_of(error, self._places))
         except MmbuError as error:
             told = problem_of(error, self._places)
             if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -23,6 +23,7 @@ _RUNS: tuple[_Gauge, ...] = (
     ("mmbu_run_rows", "Rows of a run.", lambda one: one.total),
     ("mmbu_run_rows_done", "Rows of a run with everything that they need.", lambda one: one.done),
     ("mmbu_run_rows_failed", "Rows of a run that failed.", lambda one: one.failed),
+    ("mmbu_run_rows_unjudged", "Rows of a run without a usable verdict.", lambda one: one.done - one.judged),
     ("mmbu_run_judge_queue", "Rows that wait for a verdict.", lambda one: one.queue),
     ("mmbu_run_rows_per_second", "Speed of a run.", lambda one: one.rows_per_s),
     ("mmbu_run_eta_seconds", "Until the end of a run, where known.", lambda one: one.eta_s),

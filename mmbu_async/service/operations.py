@@ -67,7 +67,7 @@ class Operation:
         """The statuses of its problems."""
         found = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR}
         if self.names_run or self.refuses:
-            found.add(HTTPStatus.NOT_FOUND)
+            found |= {HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE}
         if self.body is not None:
             found |= {
                 HTTPStatus.BAD_REQUEST,

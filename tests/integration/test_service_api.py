@@ -231,6 +231,8 @@ def test_health_readiness_and_metrics(site: Site) -> None:
     assert "none" not in text
     site.desk.is_ready = False
     assert site.fetch("/readyz").status == 503
+    # It may be there, and not be found yet.
+    assert problem(site.fetch(api("none")), 503).error == "ServiceStoppingError"
 
 
 def test_the_description_has_every_operation_and_no_other(site: Site) -> None:

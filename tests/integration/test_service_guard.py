@@ -14,6 +14,7 @@ from mmbu_async.errors import ConfigError
 from mmbu_async.service.auth import COOKIE, SESSION_S, TOKEN_VARIABLE, Token, token_from
 from mmbu_async.service.guard import Guard
 from mmbu_async.service.jobs import JobState
+from mmbu_async.service.server import Place
 from tests.service_kit import SECRET_MODEL, TOKEN, FakeDesk, Site, api, served
 
 RUN = "a-run-nobody-may-hear-of"
@@ -205,3 +206,12 @@ def test_no_path_of_a_client_reaches_the_files(tmp_path: Path) -> None:
             assert answer.status in (400, 404, 500), path
             assert "secret-of-a-file" not in answer.text
             assert "import" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.example.org", ""])  # noqa: S104
+def test_others_may_come_only_with_a_token(host: str) -> None:
+    with pytest.raises(ConfigError, match=TOKEN_VARIABLE):
+        Place(host=host).guard()
+    assert Place(host=host, token=Token(TOKEN)).guard().beyond
+    for here in ("127.0.0.1", "127.8.0.1", "localhost", "::1", "[::1]"):
+        assert not Place(host=here).guard().beyond
