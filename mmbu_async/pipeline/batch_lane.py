@@ -42,6 +42,8 @@ class Lane:
     desk: BatchDesk
     hand_in: HandIn
     _wait_s: float = 0.0
+    _silent_since: float | None = None
+    """When the provider last began to answer no look."""
 
     async def run(self) -> None:
         """Until nothing is open, or the run is to stop: then what is out stays out and is found again."""
@@ -63,11 +65,9 @@ class Lane:
                 break
         self.desk.show()
         if self.desk.out:
-            log.info(
-                "%s: %d batches stay with the provider, which goes on; a resume fetches them",
-                self.desk.source.label,
-                len(self.desk.out),
-            )
+            count = len(self.desk.out)
+            what = "1 batch stays" if count == 1 else f"{count} batches stay"
+            log.info("%s: %s with the provider; a resume fetches what is done", self.desk.source.label, what)
 
     async def _take_over(self) -> None:
         """Batches of earlier sessions."""
@@ -95,6 +95,7 @@ class Lane:
                 return
             try:
                 await self._advance(out)
+                self._silent_since = None
             except BatchCallError as error:
                 self._troubled(error, out)
         if len(self.desk.out) == 0:
@@ -114,6 +115,10 @@ class Lane:
             self.desk.stop.request(EndpointError(explain(failure, self.desk.settings)))
         else:
             log.warning("%s: a look at a batch failed (%s)", self.desk.source.label, failure.message)
+            now = self.desk.clock()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > self.desk.settings.max_retry_time:
+                self.desk.down(f"cannot be asked about batches ({failure.message})")
 
     async def _advance(self, out: Out) -> None:
         if out.record.state is BatchState.SUBMITTING and not await self._found(out):

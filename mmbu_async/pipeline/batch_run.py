@@ -29,7 +29,7 @@ from mmbu_async.pipeline.batch_lane import Lane
 from mmbu_async.pipeline.batch_model import ModelSource
 from mmbu_async.pipeline.batch_source import Feed, Source
 from mmbu_async.pipeline.monitor import Monitor
-from mmbu_async.pipeline.run import Session, Side, Stages, Watch, build_stages
+from mmbu_async.pipeline.run import Session, Side, Stages, Watch, build_stages, tell_telemetry
 from mmbu_async.pipeline.stop import Stop
 from mmbu_async.store import Writer
 
@@ -69,6 +69,7 @@ async def run_batches(
     session = replace(session, config=config)
     async with AsyncExitStack() as stack:
         stages = await build_stages(session, monitor, stop, random, stack)
+        tell_telemetry(monitor, stack)
         feed = Feed()
         sources: list[tuple[Source, Side]] = []
         if session.infer:

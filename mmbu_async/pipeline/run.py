@@ -121,8 +121,7 @@ async def run_session(
     async with AsyncExitStack() as stack:
         stages = await build_stages(session, monitor, stop, random, stack)
         infer, panel = stages.infer, stages.panel
-        if (telemetry := current()) is not None:
-            stack.enter_context(telemetry.run(monitor.run, lambda: _state(monitor)))
+        tell_telemetry(monitor, stack)
         async with asyncio.TaskGroup() as beside:
             background = [
                 beside.create_task(heartbeat(stages.infer.recorder.writer)),
@@ -288,6 +287,12 @@ async def _client(
         run=run,
     )
     return await stack.enter_async_context(client)
+
+
+def tell_telemetry(monitor: Monitor, stack: AsyncExitStack) -> None:
+    """Let whoever collects metrics know of the run, until the stack is left."""
+    if (telemetry := current()) is not None:
+        stack.enter_context(telemetry.run(monitor.run, lambda: _state(monitor)))
 
 
 def _state(monitor: Monitor) -> RunState:

@@ -92,7 +92,7 @@ class Play:
             kind = random.choice(KINDS)
             program = self._start(server, store, data, f"killed-{number}", batch=True)
             moment = self._moment(kind, server, store)
-            pause = random.uniform(0.5, 5.0) if kind == "time" else random.choice((0.0, 0.0, 0.02, 0.1))
+            pause = random.uniform(0.5, 12.0) if kind == "time" else random.choice((0.0, 0.0, 0.02, 0.1))
             if kind != "time" and not program.wait_until(moment, 15):
                 kind = "missed"
             program.wait(pause)

@@ -6,13 +6,15 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
+from sqlite3 import connect
 from typing import Any
 
 import pytest
 
 from mmbu_async import api
+from mmbu_async.endpoints.batches.client import BatchCallError, OpenAIBatches
 from mmbu_async.errors import BudgetReachedError, EndpointDownError, EndpointError
-from mmbu_async.model import Status
+from mmbu_async.model import Failure, FailureKind, Status
 from tests.batch_kit import batched, batches_by_state, bought, scores, server, submissions, until
 from tests.whole_run import ENDPOINTS, ROWS, calls, complete, config, simulated, statuses, stops, stored
 
@@ -281,3 +283,43 @@ async def test_batches_that_are_out_move_to_another_store(data: Path, store: Pat
         asked = len(simulator.log)
         await api.resume("r", store=store)
         assert len(simulator.log) == asked
+
+
+async def test_a_provider_that_answers_no_look_for_long_stops_the_run(
+    data: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(self: Any, batch: str) -> Any:
+        raise BatchCallError(Failure(kind=FailureKind.CONNECTION, message="nobody there"), sent=True)
+
+    async with server() as simulator:
+        settings = batched(simulator, store, data, max_retry_time=0.4)
+        with monkeypatch.context() as patch:
+            patch.setattr(OpenAIBatches, "look", silent)
+            error = await stops(settings, EndpointDownError, 5)
+        assert "cannot be asked about batches (nobody there)" in str(error)
+        await complete(await api.resume("r", store=store), store)
+        assert set((await bought(simulator)).values()) == {1}
+
+
+async def test_batches_at_another_address_are_not_asked_for_here(data: Path, store: Path) -> None:
+    async with server(latency_s=30.0) as simulator:
+        running = asyncio.create_task(api.evaluate(batched(simulator, store, data), check=False))
+        await until(lambda: batches_by_state(store)["submitted"] == 3 if store.exists() else False)
+        running.cancel()
+        await asyncio.wait([running])
+        async with server() as other:
+            with pytest.raises(EndpointDownError, match="batches of this run are out at"):
+                await api.resume("r", store=store, changes={"base_url": f"{other.url}/v1"})
+            assert await calls(other) == []
+
+
+async def test_a_batch_that_the_provider_does_not_know_names_the_way_out(data: Path, store: Path) -> None:
+    async with server(latency_s=30.0) as simulator:
+        running = asyncio.create_task(api.evaluate(batched(simulator, store, data), check=False))
+        await until(lambda: batches_by_state(store)["submitted"] == 3 if store.exists() else False)
+        running.cancel()
+        await asyncio.wait([running])
+        with connect(store) as connection:
+            connection.execute("UPDATE batch SET remote_id = 'batch_gone'")
+        with pytest.raises(EndpointError, match="mmbu batches RUN --forget"):
+            await api.resume("r", store=store)
