@@ -27,6 +27,8 @@ QUEUE = 256
 """Events that a stream may be behind."""
 KEPT = 2_000
 """Latest events, for clients that come back."""
+AT_ONCE = 50
+"""Streams that are woken together."""
 MOST_STREAMS = 4_000
 WRITE_S = 30.0
 """Seconds that a client may take to make room; after that it is taken for gone."""
@@ -108,16 +110,20 @@ class Hub:
         async with self._desk.subscribe() as events:
             self._listening.set()
             async for event in events:
-                self._publish(event)
+                await self._publish(event)
         await self.close()
 
-    def _publish(self, event: Event) -> None:
+    async def _publish(self, event: Event) -> None:
         self._number += 1
         content = self._frame(event.kind, event.run, event.payload, self._number)
         self._recent.append((self._number, event.run, content))
-        for stream in self._streams:
-            if stream.run in (None, event.run) or not event.run:
+        # A stream that begins meanwhile has it from what is kept.
+        concerned = [one for one in self._streams if one.run in (None, event.run) or not event.run]
+        for first in range(0, len(concerned), AT_ONCE):
+            for stream in concerned[first : first + AT_ONCE]:
                 stream.put(content)
+            # Between two groups others have their turn: a thousand listeners delay no answer.
+            await asyncio.sleep(0)
 
     async def _beat(self) -> None:
         while True:
