@@ -59,6 +59,14 @@ class Names:
             self._reach(table, f"panel.{number}.", JudgeConfig)
         return found
 
+    def addresses(self, settings: Mapping[str, Json]) -> dict[str, Json]:
+        """Where a run of these settings finds model and judge today: whoever starts the service may have
+        moved an endpoint since the run began."""
+        found = self.whole(settings)
+        parts = ("base_url", "api_key_env")
+        judge = {name: found["judge"][name] for name in parts if name in found["judge"]}
+        return {name: found[name] for name in parts} | ({"judge": judge} if judge else {})
+
     def check(self, config: RunConfig, *, judged: bool, asked: bool = True) -> None:
         """Raises ConfigError where a run, from an earlier day or the command line, calls on an address that
         is none of the service's. `asked`: the model is; `judged`: the judges are."""
@@ -75,12 +83,10 @@ class Names:
 
     def endpoint_of(self, settings: CallSettings) -> EndpointSettings | None:
         """The service's endpoint that these settings call on."""
-        place = (settings.endpoint, settings.url.rstrip("/"), settings.key_variable)
-        for endpoint in self._config.endpoint:
-            own = endpoint.call_settings()
-            if (own.endpoint, own.url.rstrip("/"), own.key_variable) == place:
-                return endpoint
-        return None
+        fitting = [one for one in self._config.endpoint if _place(one.call_settings()) == _place(settings)]
+        # One address may have several names: one for each model that is allowed there.
+        fitting.sort(key=lambda one: (settings.model not in one.models, bool(one.models)))
+        return fitting[0] if fitting else None
 
     def key_limits(self, settings: CallSettings) -> KeyLimits:
         """What the key behind these settings allows all runs together, as far as the service was told."""
@@ -192,6 +198,10 @@ def limits_of(changes: Mapping[str, Json]) -> Limits:
     if not any(sides.values()):
         raise ConfigError(f"nothing is to change: give any of {_listed(LIMITS)}.")
     return sides
+
+
+def _place(settings: CallSettings) -> tuple[str, str, str]:
+    return settings.endpoint, settings.url.rstrip("/"), settings.key_variable
 
 
 def _refuse(table: Mapping[str, Json], where: str) -> None:

@@ -137,7 +137,10 @@ async def _session(job: Job, at: AtWork, admission: Admission, watch: Watch) -> 
     if begun or job.kind == "resume":
         # What the job changes has been kept with the run since it first began, and limits may have been
         # changed after that.
-        changes = {} if begun else names.changes(job.settings)
+        if not begun:
+            changes = names.changes(job.settings)
+        else:
+            changes = names.addresses(job.settings) if job.kind == "run" else {}
         return await api.resume(run, store=store, changes=changes, watch=watch, check=False, host=host)
     return await api.evaluate(admission.config(job.settings), watch=watch, check=False, host=host)
 
