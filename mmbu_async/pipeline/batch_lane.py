@@ -210,6 +210,7 @@ class Lane:
         """Every result is on the disk."""
         if fetched is None:
             out.short += 1
+            log.warning("%s: results are missing in a download; once more", self.desk.source.label)
             return
         del self.desk.out[out.record.marker]
         self.desk.budget.release(out.held, fetched.cost_usd)

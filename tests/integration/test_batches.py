@@ -323,3 +323,16 @@ async def test_a_batch_that_the_provider_does_not_know_names_the_way_out(data: P
             connection.execute("UPDATE batch SET remote_id = 'batch_gone'")
         with pytest.raises(EndpointError, match="mmbu batches RUN --forget"):
             await api.resume("r", store=store)
+
+
+async def test_responses_go_in_batches_too(data: Path, store: Path) -> None:
+    async with server(batch_expire=0.1) as simulator:
+        settings = batched(
+            simulator, store, data, endpoint="openai", judge={"endpoint": "responses", "model": "j"}
+        )
+        changes = {"endpoint": "responses"}
+        result = await api.evaluate(settings.model_copy(update=changes))
+        await complete(result, store)
+        assert {record.path for record in await calls(simulator)} == {"/v1/responses"}
+        assert {record.path for record in await calls(simulator, "judge")} == {"/v1/responses"}
+        assert set((await bought(simulator)).values()) == {1}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import quote
 
@@ -153,13 +153,20 @@ class _Calls:
             failure = failure_from_response(response.status, response.headers, body, now=self._clock())
             raise self._failed(failure, sent=True)
 
+    def _clean(self, words: str) -> str:
+        """Without the key, should the vendor repeat it."""
+        clean = masked(Failure(kind=FailureKind.BAD_REQUEST, message=words), self._key)
+        return clean.message if isinstance(clean, Failure) else words
+
     def _failed(self, failure: Failure, *, sent: bool) -> BatchCallError:
         clean = masked(failure, self._key)
         return BatchCallError(clean if isinstance(clean, Failure) else failure, sent=sent)
 
     def _remote(self, payload: Mapping[str, Json]) -> RemoteBatch:
         try:
-            return self.form.remote(payload)
+            found = self.form.remote(payload)
+            words = tuple(replace(one, message=self._clean(one.message)) for one in found.problems)
+            return replace(found, problems=words)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             failure = Failure(
                 kind=FailureKind.MALFORMED, message=f"the answer is no batch ({error})", status=200
