@@ -36,7 +36,9 @@ class Cluster:
     def worker(self, name: str) -> None:
         """It is there when its log says so."""
         options = ("--no-nanny", "--nthreads", "1", "--name", name, "--local-directory", str(self.folder))
-        self.start(name, "dask_worker", self.address, *options)
+        # Loaded at once, or one of several would work alone for as long as the others load.
+        preload = ("--preload", "mmbu_async.pipeline.cluster.station")
+        self.start(name, "dask_worker", self.address, *options, *preload)
 
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)

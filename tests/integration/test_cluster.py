@@ -44,9 +44,10 @@ async def test_the_same_as_here_with_or_without_sight_of_the_data(
             afar_: dict[str, Any] = {"dask_scheduler": dask.address, "concurrency": CONCURRENCY}
             await api.evaluate(config(simulator, seeing, MINI, **afar_))
             assert "images are sent" not in caplog.text
+            seen = caplog.text.count("takes part")
             monkeypatch.setattr(afar, "_shared", lambda *anything: None)
             await api.evaluate(config(simulator, blind, MINI, **afar_))
-            assert caplog.text.count("images are sent") == caplog.text.count("takes part") - 2
+            assert caplog.text.count("images are sent") == caplog.text.count("takes part") - seen > 0
         assert len(facts(here)) == 33
         assert facts(seeing) == facts(here)
         assert facts(blind) == facts(here)
@@ -66,7 +67,7 @@ async def test_workers_that_are_killed(tmp_path: Path, data: Path, caplog: pytes
     """One of two, then the other one too, then the run goes on here."""
     store = tmp_path / "store.sqlite"
     with cluster(tmp_path, 2) as dask:
-        async with simulated(latency=Latency.parse("0.3")) as simulator:
+        async with simulated(latency=Latency.parse("uniform:0.2,0.6")) as simulator:
             settings = config(
                 simulator, store, data, dask_scheduler=dask.address, concurrency=CONCURRENCY, name="r"
             )

@@ -83,7 +83,8 @@ async def _local(config: RunConfig) -> AsyncIterator[Any]:
         # What is left of its pages, without any of a dashboard, is on loopback too, at any free port.
         scheduler_kwargs={"dashboard_address": f"{LOOPBACK}:0"},
         memory_limit=0,
-        silence_logs=logging.ERROR,
+        # Workers and scheduler complain of each other when they end; what matters is told of here.
+        silence_logs=logging.CRITICAL,
         asynchronous=True,
     ) as cluster:
         yield cluster
