@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of everything that parses a reply, a row or an image. Not part of the tests.
 
-pip install atheris
+pip install -e '.[fuzz]'
 python fuzz/fuzz_parsers.py TARGET [CORPUS] -max_total_time=600
 
 TARGET is one of: reply, verdict, response, stream, row, table, image, options, boxes. Without a corpus it

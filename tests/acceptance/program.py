@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,8 +58,12 @@ def simulator(log: Path, *flags: str) -> Iterator[Simulated]:
 
 def start(*arguments: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> Any:
     """The program, running."""
+    return _start(("-m", "mmbu_async", *arguments), cwd, environment)
+
+
+def _start(arguments: Sequence[str], cwd: Path | None, environment: dict[str, str] | None) -> Any:
     return subprocess.Popen(
-        [sys.executable, "-m", "mmbu_async", *arguments],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
@@ -84,6 +88,37 @@ def mmbu(
         out, err = process.communicate()
         raise AssertionError(f"mmbu {' '.join(arguments)} did not end:\n{out}\n{err}") from None
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+SEVERAL = """
+import contextlib, io, json, sys
+from mmbu_async.cli.main import main
+
+found = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = arguments
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    found.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(found))
+"""
+
+
+def several(
+    *commands: Sequence[str], cwd: Path | None = None, environment: dict[str, str] | None = None
+) -> list[subprocess.CompletedProcess[str]]:
+    """Commands one after the other in one process, which costs the start of one."""
+    process = _start(("-c", SEVERAL, json.dumps(commands)), cwd, environment)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return [
+        subprocess.CompletedProcess(command, code, said, complained)
+        for command, (code, said, complained) in zip(commands, json.loads(out), strict=True)
+    ]
 
 
 def kill(process: Any) -> float:

@@ -16,8 +16,8 @@ from mmbu_async.simulator.demo import draw_split
 from tests.acceptance.program import MINI, Simulated, kill, mmbu, simulator, start, wait_until
 
 CONCURRENCY = 6
-KILLS = 10
-ROWS = 120
+KILLS = 6
+ROWS = 72
 ON_THE_WIRE_S = 0.5
 """A request that was sent before a kill can be read by the simulator a little after it."""
 SETTLED_S = 1.0

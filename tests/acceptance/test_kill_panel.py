@@ -18,8 +18,8 @@ from mmbu_async.simulator.demo import draw_split
 from tests.acceptance.program import Simulated, kill, mmbu, simulator, start, wait_until
 
 CONCURRENCY = 4
-KILLS = 6
-ROWS = 80
+KILLS = 4
+ROWS = 48
 JUDGES = ("claude-sonnet-5", "b", "c")
 
 

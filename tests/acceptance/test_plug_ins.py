@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mmbu_async
-from tests.acceptance.program import MINI, mmbu, simulator
+from tests.acceptance.program import MINI, mmbu, several, simulator
 
 GOOD = '''\
 """A benchmark that no TOML file can describe: a count is right when it is at most one off per ten."""
@@ -207,17 +207,18 @@ def test_broken_ones_are_named_and_harm_nobody(tmp_path: Path, site: Path) -> No
         assert words in line
     with simulator(tmp_path / "log.jsonl") as server:
         flags = ["--model", "m", *server.flags()]
-        for name in (*BROKEN, "twin"):
-            ran = mmbu("run", name, *flags, "--data", str(tmp_path), cwd=tmp_path, environment=path)
-            assert ran.returncode == 2
-            assert len(ran.stderr.splitlines()) == 1 and f"plug-in '{name}'" in ran.stderr
-        assert "by package greedy 1.0 and by package twins 1.0" in ran.stderr
+        bad = [("run", name, *flags, "--data", str(tmp_path)) for name in (*BROKEN, "twin")]
         # Ours are not harmed, and neither is the good one.
-        ran = mmbu("run", "mmbu-public", *flags, "--data", str(MINI), cwd=tmp_path, environment=path)
-        assert ran.returncode == 0, ran.stderr
-        data = ["--data", str(counts(tmp_path / "data"))]
-        ran = mmbu("run", "plugged-counts", *flags, *data, cwd=tmp_path, environment=path)
-        assert ran.returncode == 0, ran.stderr
+        good = [
+            ("run", "mmbu-public", *flags, "--data", str(MINI)),
+            ("run", "plugged-counts", *flags, "--data", str(counts(tmp_path / "data"))),
+        ]
+        done = several(*bad, *good, cwd=tmp_path, environment=path)
+    for name, ran in zip((*BROKEN, "twin"), done, strict=False):
+        assert ran.returncode == 2
+        assert len(ran.stderr.splitlines()) == 1 and f"plug-in '{name}'" in ran.stderr
+    assert "by package greedy 1.0 and by package twins 1.0" in done[len(BROKEN)].stderr
+    assert [ran.returncode for ran in done[len(bad) :]] == [0, 0], done[-1].stderr
 
 
 def test_a_judge_that_does_not_exist(tmp_path: Path, site: Path) -> None:
@@ -230,9 +231,10 @@ def test_a_judge_that_does_not_exist(tmp_path: Path, site: Path) -> None:
 
 def test_forms_are_for_choices_and_names_come_first(site: Path) -> None:
     path = path_of(site)
-    for name, words in (
-        ("plugged-counts", "not for 'plugged-counts'"),
-        ("pluged-counts", "did you mean 'plugged-counts'?"),
-    ):
-        ran = mmbu("run", name, "--model", "m", "--circular", environment=path)
-        assert ran.returncode == 2 and words in ran.stderr
+    words = {
+        "plugged-counts": "not for 'plugged-counts'",
+        "pluged-counts": "did you mean 'plugged-counts'?",
+    }
+    commands = [("run", name, "--model", "m", "--circular") for name in words]
+    for ran, said in zip(several(*commands, environment=path), words.values(), strict=True):
+        assert ran.returncode == 2 and said in ran.stderr
