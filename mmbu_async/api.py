@@ -1,9 +1,9 @@
 """The same for Python callers as the command line offers, under the same names.
 
-result = await evaluate(RunConfig(model="gpt-4o-mini"))
-print(result.report().overall.accuracy)
-for row in result:
-    print(row.sample.id, row.score)
+    result = await evaluate(RunConfig(model="gpt-4o-mini"))
+    print(result.report().overall.accuracy)
+    for row in result:
+        print(row.sample.id, row.score)
 """
 
 from __future__ import annotations
