@@ -4,6 +4,8 @@
     print(result.report().overall.accuracy)
     for row in result:
         print(row.sample.id, row.score)
+
+Whatever goes wrong on purpose is an `MmbuError`.
 """
 
 from __future__ import annotations
