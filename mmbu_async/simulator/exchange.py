@@ -254,8 +254,12 @@ class Exchange:
 
     def _envelope(self, request: ChatRequest) -> Envelope:
         digits = hashlib.sha256(f"{request.content} {self._occurrence}".encode()).hexdigest()
+        reply_id = self._wire.reply_prefix + digits[:29]
+        if self._wire.vendor == "google":
+            # Google's replies have one identifier, and it is in the body.
+            reply_id = self._request_id
         return Envelope(
-            reply_id=self._wire.reply_prefix + digits[:29],
+            reply_id=reply_id,
             request_id=self._request_id,
             model=request.model,
             created=int(self._desk.wall()),

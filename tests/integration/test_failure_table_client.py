@@ -338,6 +338,7 @@ async def test_a_poor_reply_is_a_reply_and_is_not_bought_again(
     assert "decoy" not in outcome.text or fault is Fault.THINK
     (record,) = it.log
     assert record.charged
+    assert outcome.request_id == record.request_id
     assert it.book.finals == [True]
     assert outcome.usage.reported == (fault is not Fault.NO_USAGE)
     if outcome.usage.reported:
