@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from mmbu_async.config import CallSettings
-from mmbu_async.endpoints.batches.client import BatchClient
+from mmbu_async.endpoints.batches.calls import BatchClient
 from mmbu_async.endpoints.batches.format import RemoteBatch
 from mmbu_async.endpoints.prices import Price
 from mmbu_async.endpoints.retries import RetryPolicy

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from mmbu_async.endpoints.batches.client import BatchClient
+from mmbu_async.endpoints.batches.calls import BatchClient
 from mmbu_async.endpoints.batches.format import End, RemoteBatch, Result, number_of
 from mmbu_async.endpoints.prices import Price
 from mmbu_async.endpoints.retries import RetryPolicy, decide

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from mmbu_async.endpoints.batches.client import BatchCallError
+from mmbu_async.endpoints.batches.calls import BatchCallError
 from mmbu_async.endpoints.batches.upload import TooLargeError, Upload
 from mmbu_async.endpoints.retries import decide
 from mmbu_async.errors import EndpointError

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from mmbu_async.endpoints.batches.client import BatchCallError, Wanted
+from mmbu_async.endpoints.batches.calls import BatchCallError, Wanted
 from mmbu_async.endpoints.batches.format import RemoteBatch
 from mmbu_async.errors import EndpointDownError, EndpointError
 from mmbu_async.model import FATAL_KINDS, Failure, FailureKind

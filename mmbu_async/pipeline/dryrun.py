@@ -221,7 +221,7 @@ def _estimate(name: str, settings: CallSettings, load: _Load) -> SideEstimate:
     )
     seconds = [calls * ASSUMED_CALL_S / settings.concurrency]
     if settings.batch:
-        # Limits of calls do not hold for requests in batches, and how long those wait is the provider's affair.
+        # Limits of calls do not hold in batches, and how long those wait is the provider's affair.
         seconds = [BATCH_S if calls else 0.0]
     elif settings.rpm:
         seconds.append(calls / settings.rpm * 60)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mmbu_async import api
-from mmbu_async.endpoints.batches.client import BatchCallError, OpenAIBatches
+from mmbu_async.endpoints.batches.calls import BatchCallError
+from mmbu_async.endpoints.batches.client import OpenAIBatches
 from mmbu_async.errors import BudgetReachedError, EndpointDownError, EndpointError
 from mmbu_async.model import Failure, FailureKind, Status
 from tests.batch_kit import batched, batches_by_state, bought, scores, server, submissions, until

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from mmbu_async import api
-from mmbu_async.endpoints.batches.client import PAGE
+from mmbu_async.endpoints.batches.calls import PAGE
 from mmbu_async.pipeline import batch_fetch
 from tests.batch_kit import DiedError, batched, batches_by_state, bought, dies, server, submissions
 from tests.whole_run import ENDPOINTS, KEY, ROWS, calls, complete, stored
@@ -161,7 +161,7 @@ async def test_a_strangers_batch_of_as_many_requests_is_waited_for(
 async def test_a_batch_is_found_behind_pages_of_others(
     data: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmbu_async.endpoints.batches.client.PAGE", 2)
+    monkeypatch.setattr("mmbu_async.endpoints.batches.calls.PAGE", 2)
     assert PAGE == 100
     async with server() as simulator:
         undo = dies(monkeypatch, "openai", "submit", after=True)

@@ -12,7 +12,8 @@ import orjson
 import pytest
 
 from mmbu_async.config import CallSettings
-from mmbu_async.endpoints.batches.client import CLIENTS, Wanted
+from mmbu_async.endpoints.batches.calls import Wanted
+from mmbu_async.endpoints.batches.client import CLIENTS
 from mmbu_async.endpoints.batches.format import End
 from mmbu_async.endpoints.batches.transport import BatchAiohttp
 from mmbu_async.endpoints.batches.upload import Upload
