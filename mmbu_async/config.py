@@ -152,7 +152,7 @@ class CallSettings(BaseModel):
     max_retry_time: float = Field(default=1800.0, gt=0)
     """Seconds after the first attempt beyond which none is started."""
     batch: bool | None = None
-    """Ask in batches: half the price, and answers within a day. A judge does as its run unless this is set."""
+    """Ask in batches: half the price, answers within a day. A judge does as its run unless this is set."""
     batch_size: int | None = Field(default=None, ge=1)
     """Most requests in one batch; None: as many as its provider takes."""
     input_price: float | None = Field(default=None, ge=0)

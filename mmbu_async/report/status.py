@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mmbu_async.report import at_work, words
-from mmbu_async.report.plain import line
 from mmbu_async.report.batches import summary
+from mmbu_async.report.plain import line
 from mmbu_async.store import BatchRecord, Lease, RunCounts, RunRecord, RunTotals
 
 NARROW_MODEL = 8
