@@ -336,7 +336,7 @@ class RunConfig(CallSettings):
     dask_jobqueue: Literal["slurm", "pbs"] | None = None
     """Batch system whose jobs the workers are, `slurm` or `pbs`, through the package dask-jobqueue."""
     dask_options: dict[str, Json] = Field(default_factory=dict)
-    """Given to dask-jobqueue's cluster as they are: queue, account, walltime, memory, interface and others."""
+    """Given to dask-jobqueue's cluster as they are: queue, account, walltime, memory, interface and more."""
     executor: Literal["local", "dask"] | None = Field(default=None, validate_default=True)
     """Who makes calls and prepares images: `local` this process, `dask` the workers of a Dask cluster; None:
     `dask` where a `dask_...` setting says which."""
