@@ -23,7 +23,7 @@ from mmbu_async.images import ImageLimits
 from mmbu_async.images.limits import UNLIMITED
 from mmbu_async.model import DataSpec, Failure, FailureKind
 from mmbu_async.pipeline.cluster import opening
-from mmbu_async.pipeline.cluster.fleet import Crewed, Fleet
+from mmbu_async.pipeline.cluster.fleet import Crewed, Fleet, private
 from mmbu_async.pipeline.cluster.link import Link, LostError
 from mmbu_async.pipeline.cluster.messages import Hello, Send, Sent, heard, say
 from mmbu_async.pipeline.executor import executor
@@ -209,6 +209,21 @@ async def test_a_worker_that_would_not_do_the_same(answers: dict[str, Any], word
     assert isinstance(stop.reason, ClusterError)
     assert words in str(stop.reason)
     assert "tcp://w:1" in str(stop.reason)
+
+
+@pytest.mark.parametrize(
+    ("address", "alone"),
+    [
+        ("tcp://127.0.0.1:40000", True),
+        ("tcp://[::1]:40000", True),
+        ("tls://10.0.0.7:40000", True),
+        ("tcp://10.0.0.7:40000", False),
+        ("tcp://127.example.org:40000", False),
+    ],
+)
+def test_who_can_listen_on_the_way_to_a_worker(address: str, alone: bool) -> None:
+    """A key that is sent where somebody can is warned of."""
+    assert private(address) is alone
 
 
 async def _one_worker() -> dict[str, int]:

@@ -10,7 +10,9 @@ import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import PIL
 from distributed import Client
@@ -164,7 +166,7 @@ class Fleet:
         except BaseException:
             comm.abort()
             raise
-        if any(self._keys[number] for number in welcome.keys_wanted) and not _private(address):
+        if any(self._keys[number] for number in welcome.keys_wanted) and not private(address):
             log.warning(
                 "the worker %s has no API key in its environment and was sent one over a connection without "
                 "TLS: set the key there, or use a scheduler at tls://",
@@ -224,6 +226,10 @@ def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _private(address: str) -> bool:
+def private(address: str) -> bool:
     """Whether what is said on the way to an address stays among those who say it."""
-    return address.startswith("tls://") or "://127." in address or "://[::1]" in address
+    parts = urlsplit(address)
+    try:
+        return parts.scheme == "tls" or ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return False
