@@ -18,7 +18,7 @@ from benchmarks.machine import REPOSITORY
 
 NAMES = (
     *("pipeline", "checkpointing", "limits", "resume", "memory", "iou", "masks", "zip_images"),
-    *("statistics", "html_report", "row_browser", "service", "exports", "clients"),
+    *("statistics", "html_report", "row_browser", "service", "service_limits", "exports", "clients"),
     *("bench_precision", "bench_truth", "dask", "peers"),
 )
 RESULTS = Path(__file__).resolve().parent / "results"
