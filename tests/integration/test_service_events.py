@@ -67,7 +67,7 @@ def test_who_comes_back_gets_what_was_missed_and_nothing_twice(site: Site) -> No
         assert next(events).run == "b"
 
 
-@pytest.mark.parametrize("last", ["", "x", "0-1", "deadbeef-1", "{}-999999", "{}--1", "{}-" + "9" * 30])
+@pytest.mark.parametrize("last", ["", "x", "0-1", "deadbeef-0", "{}-999999", "{}--1", "{}-" + "9" * 30])
 def test_an_id_that_means_nothing_gets_the_state(site: Site, last: str) -> None:
     with site.events(api(path="/events")) as events:
         start = next(events).id.split("-")[0]
