@@ -336,3 +336,41 @@ async def test_an_estimate_names_rows_and_calls(data: Path, store: Path) -> None
         assert found.model is not None
         assert found.model.calls == ROWS
         assert desk.jobs() == []
+
+
+async def test_an_abort_waits_for_no_call_and_the_next_start_goes_on(data: Path, store: Path) -> None:
+    async with simulated(latency=Latency("fixed", 0.3)) as simulator:
+        async with service(simulator, store, data) as desk:
+            await desk.submit(asked(concurrency=4))
+            await until(lambda: len(simulator.log) >= 6)
+            draining = asyncio.create_task(desk.drain())
+            await asyncio.sleep(0)
+            desk.abort()
+            await draining
+            assert not desk._turns._at_work
+        assert stored(store, "SELECT state FROM job") == [("running",)]
+        assert stored(store, "SELECT ended FROM session") == [("aborted",)]
+        assert not stored(store, "SELECT 1 FROM run WHERE lease_pid IS NOT NULL")
+        async with service(simulator, store, data) as desk:
+            (job,) = await ends(desk, "r")
+            assert job.state is JobState.DONE
+    assert set(replies(store).values()) == {1}
+    assert len(replies(store)) == ROWS
+
+
+async def test_a_rejudge_that_was_cancelled_is_what_a_resume_goes_on_with(data: Path, store: Path) -> None:
+    async with simulated(latency=SLOW) as simulator, service(simulator, store, data) as desk:
+        await desk.submit(
+            asked(concurrency=ROWS, judge={"model": "j", "endpoint": "judge", "concurrency": 40})
+        )
+        await ends(desk, "r")
+        await desk.rejudge("r", {"judge": {"model": "other", "endpoint": "sim", "concurrency": 1}})
+        await until(lambda: any(record.model == "other" for record in simulator.log))
+        await desk.cancel("r")
+        await until(lambda: not desk._turns._at_work)
+        again = await desk.resume("r")
+        assert (again.kind, again.settings["judge"]["model"]) == ("rejudge", "other")
+        await desk.limit("r", {"judge": {"concurrency": 40}})
+        await ends(desk, "r")
+    found = stored(store, "SELECT judge.name FROM run JOIN judge ON judge.id = run.judge_id")
+    assert found == [("other",)]
