@@ -118,27 +118,23 @@ def _dedented(text: str, indent: str) -> str:
     return "".join(line.removeprefix(indent) for line in text.splitlines(keepends=True))
 
 
-def script(page: Page, simulator: str) -> str:
-    """The page for bash. Its own ports become free ones, other addresses of this machine the simulator's."""
+def staged(page: Page, simulator: str) -> tuple[str, dict[str, str]]:
+    """The page for bash, and its files. Ports at which it serves become free ones, in its files too; other
+    addresses of this machine are the simulator's."""
     blocks = [block for block in page.blocks if block.runs]
     text = "".join(f"\necho '--- line {block.line}' >&2\n{block.text}" for block in blocks)
     ports = {port: str(_free_port()) for _, port in _PORT.findall(text) if port != "0"}
+
+    def addressed(text: str) -> str:
+        return _ADDRESS.sub(lambda at: f"{at[1]}:{ports[at[2]]}" if at[2] in ports else simulator, text)
+
     whole = page.given + text
     for word, meant in re.findall(r"^#: (\S+)=(.*)$", page.given, re.MULTILINE):
         whole = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", meant.replace("\\", r"\\"), whole)
-
-    def address(found: re.Match[str]) -> str:
-        return f"{found[1]}:{ports[found[2]]}" if found[2] in ports else simulator
-
-    whole = _PORT.sub(lambda found: found[1] + ports.get(found[2], found[2]), _ADDRESS.sub(address, whole))
-    return "set -euo pipefail\n" + whole.replace("=…", "=sk-of-the-stage-0123456789").replace(
-        ".venv/bin/", ""
-    )
-
-
-def addressed(text: str, simulator: str) -> str:
-    """A file that a page shows, with the simulator in place of the reader's own servers."""
-    return _ADDRESS.sub(simulator, text)
+    whole = _PORT.sub(lambda found: found[1] + ports.get(found[2], found[2]), addressed(whole))
+    whole = whole.replace("=…", "=sk-of-the-stage-0123456789").replace(".venv/bin/", "")
+    files = {name: addressed(content) for name, content in page.files.items()}
+    return "set -euo pipefail\n" + whole, files
 
 
 def commands(blocks: Iterable[Block]) -> Iterator[tuple[int, str]]:

@@ -178,6 +178,9 @@ def _run(caller: socket.socket, main: Any) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if _names_data(arguments):
+        # The environment wins over a file, and the hub is what stands in for a file's silence.
+        del os.environ["MMBU_DATA"]
     sys.argv = ["mmbu", *arguments]
     code = 1
     try:
@@ -192,6 +195,13 @@ def _run(caller: socket.socket, main: Any) -> None:
             sys.stderr.flush()
             caller.sendall(str(code).encode())
         os._exit(code)
+
+
+def _names_data(arguments: list[str]) -> bool:
+    if "--config" not in arguments:
+        return False
+    file = Path(arguments[arguments.index("--config") + 1])
+    return file.exists() and any(line.startswith("data ") for line in file.read_text("utf-8").splitlines())
 
 
 def simulated(folder: Path) -> tuple[subprocess.Popen[str], str]:
