@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.endurance.ledger import PRICES
 from tests.endurance.plan import Plan
 from tests.endurance.session import Stage
+from tests.simulated import BASES
 
 PATIENCE = {
     "timeout": 4.0,
@@ -88,4 +89,4 @@ class Commands:
 
 
 def _url(stage: Stage, endpoint: str, *, named: bool) -> str:
-    return stage.endpoint.url(named=named) + ("/v1" if endpoint == "openai" else "")
+    return stage.endpoint.url(named=named) + BASES[endpoint]

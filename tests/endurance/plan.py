@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
@@ -58,6 +59,11 @@ REFUSED = (
 )
 JUDGE_ONLY = (Fault.NO_VERDICT, *CHARACTER)
 """A judge may reply badly at any moment: its verdict is asked for again."""
+KIN: Mapping[str, tuple[str, ...]] = {
+    "openai": ("openai", "openai", "responses", "azure"),
+    "anthropic": ("anthropic", "gemini"),
+}
+"""Wire formats that a night has in the place of one of the two that were first."""
 EMPTY_IS_A_REPLY = "anthropic"
 """Wire format in which a message without any content is a reply, an empty one."""
 TRANSIENT = tuple(
@@ -132,14 +138,17 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
     panel = Random(f"panel {seed}").choice((0, 0, 0, 2))
     rejudged = random.random() < 0.4 and not panel
     grown = random.randrange(0, count)
+    # Drawn apart, as the panel: the rest of a seed's night stays what it was.
+    formats = Random(f"formats {seed}")
     endpoint = random.choice(("openai", "anthropic"))
+    asked = formats.choice(KIN[endpoint])
     plan = Plan(
         seed=seed,
         rows=rows,
         concurrency=random.randrange(3, 9),
         judge_concurrency=random.randrange(2, 7),
-        endpoint=endpoint,
-        judge_endpoint=random.choice(("openai", "anthropic")),
+        endpoint=asked,
+        judge_endpoint=formats.choice(KIN[random.choice(("openai", "anthropic"))]),
         stream=random.random() < 0.5,
         judge_stream=random.random() < 0.5,
         panel=panel,
@@ -158,9 +167,17 @@ def draw(seed: int, *, episodes: int | None = None) -> Plan:
             for number in range(count)
         ),
     )
+    if "gemini" in (plan.endpoint, plan.judge_endpoint):
+        plan = replace(plan, episodes=tuple(map(_without_policy, plan.episodes)))
     if episodes is None:
         return plan
     return replace(plan, episodes=plan.episodes[:episodes], exports=seed % 3 == 2)
+
+
+def _without_policy(episode: Episode) -> Episode:
+    """Google answers a prompt that its filter stops with a reply, which the simulator's books do not hold."""
+    faults = (rule.replace(Fault.CONTENT_POLICY.value, Fault.BAD_REQUEST.value) for rule in episode.faults)
+    return replace(episode, faults=tuple(faults))
 
 
 def plain(seed: int) -> Plan:

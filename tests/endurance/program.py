@@ -15,7 +15,12 @@ from pathlib import Path
 from tests.endurance.endpoint import REPOSITORY
 
 PRELOAD = Path(__file__).parent / "preload"
-KEYS = {"OPENAI_API_KEY": "endurance-openai-key", "ANTHROPIC_API_KEY": "endurance-anthropic-key"}
+KEYS = {
+    "OPENAI_API_KEY": "endurance-openai-key",
+    "AZURE_OPENAI_API_KEY": "endurance-azure-key",
+    "ANTHROPIC_API_KEY": "endurance-anthropic-key",
+    "GEMINI_API_KEY": "endurance-gemini-key",
+}
 POLL_S = 0.01
 
 
