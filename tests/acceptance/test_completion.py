@@ -110,3 +110,20 @@ def test_bash_itself(program: Path, store: Path, tmp_path: Path) -> None:
         [bash, "-c", script], env=os.environ | own, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("night\n", "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_itself(program: Path, store: Path, tmp_path: Path) -> None:
+    script = (
+        'env _MMBU_COMPLETE=source_fish mmbu | source; complete -C "mmbu report ni"; complete -C "mmbu rej"'
+    )
+    own = {
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "MMBU_STORE": str(store),
+        "LOADED": str(tmp_path / "loaded"),
+        "HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        ["fish", "-c", script], env=os.environ | own, capture_output=True, text=True, check=False
+    )
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == ["night", "rejudge"]
