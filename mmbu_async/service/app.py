@@ -26,6 +26,7 @@ from mmbu_async.service.reader import MOST_BYTES, read_call
 from mmbu_async.service.reading import Reading
 from mmbu_async.service.rows import RowPages
 from mmbu_async.service.settings import ServiceConfig
+from mmbu_async.service.table import operations
 from mmbu_async.telemetry import CONTENT_TYPE
 from mmbu_async.telemetry import Metrics as Telemetry
 from mmbu_async.version import VERSION
@@ -85,7 +86,7 @@ class _Service:
         self._rows = RowPages(config.store)
         self._places = _places(config)
         self._metrics = Metrics(desk, self.hub, telemetry)
-        self._operations = Handlers(desk, config, self._reading, self.hub).operations()
+        self._operations = operations(Handlers(desk, config, self._reading, self.hub))
         self._description = orjson.dumps(describe(self._operations, version=VERSION, prefix=API))
 
     async def context(self, _app: web.Application) -> AsyncIterator[None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
@@ -16,22 +15,12 @@ from mmbu_async.service import events, schemas
 from mmbu_async.service.guard import REPORT_POLICY
 from mmbu_async.service.jobs import Desk, Job
 from mmbu_async.service.latest import latest_jobs
-from mmbu_async.service.operations import Call, Operation
-from mmbu_async.service.reading import EXPORT_TYPES, MEDIA_TYPES, Reading
+from mmbu_async.service.operations import Call
+from mmbu_async.service.reading import MEDIA_TYPES, Reading
 from mmbu_async.service.settings import ServiceConfig
 
 CHUNK = 1 << 18
 """Bytes of an export that are sent at once."""
-_FORMS = {
-    "application/json": "`format=json`",
-    "text/html": "`format=html`, a page that needs nothing beside it",
-    "text/markdown": "`format=md`",
-}
-_EXPORTS = {media_type: "see the parameter `format`" for media_type, _ in EXPORT_TYPES.values()}
-_EVENTS = {
-    events.MEDIA_TYPE: "events `job`, `progress`, `log` and `dropped`; their data are "
-    '`{"run": NAME, "data": …}` with a job, a progress, a `line`, or how many events were `missed`'
-}
 
 
 class Handlers:
@@ -42,186 +31,6 @@ class Handlers:
         self._config = config
         self._reading = reading
         self._hub = hub
-
-    def operations(self) -> list[Operation]:
-        """All of them."""
-        return [*self._on_all(), *self._on_one()]
-
-    def _on_all(self) -> list[Operation]:
-        return [
-            Operation(
-                id="submit",
-                method="POST",
-                path="/runs",
-                summary="Queue a run, or go on with the one of that name.",
-                handle=self.submit,
-                body=schemas.SubmitAsked,
-                answer=schemas.JobTold,
-                status=HTTPStatus.CREATED,
-                conflicts=True,
-                refuses=True,
-            ),
-            Operation(
-                id="runs",
-                method="GET",
-                path="/runs",
-                summary="List the runs of this service, the newest first.",
-                handle=self.runs,
-                query=schemas.ListAsked,
-                answer=schemas.RunsTold,
-            ),
-            Operation(
-                id="watch_all",
-                method="GET",
-                path="/events",
-                summary="Follow all runs as server-sent events.",
-                handle=self.watch,
-                media_types=_EVENTS,
-                conflicts=True,
-            ),
-            Operation(
-                id="estimate",
-                method="POST",
-                path="/estimate",
-                summary="Say what a run would take; nothing is called, nothing is written.",
-                handle=self.estimate,
-                body=schemas.EstimateAsked,
-                answer=schemas.EstimateTold,
-                conflicts=True,
-                refuses=True,
-            ),
-            Operation(
-                id="compare",
-                method="GET",
-                path="/compare",
-                summary="Compare runs row by row; the first is the baseline.",
-                handle=self.compare,
-                query=schemas.CompareAsked,
-                media_types=_FORMS,
-                conflicts=True,
-                refuses=True,
-            ),
-            Operation(
-                id="stored",
-                method="GET",
-                path="/stored",
-                summary="List all runs of the store, whoever made them.",
-                handle=self.stored,
-                answer=schemas.StoredTold,
-                conflicts=True,
-            ),
-            Operation(
-                id="choices",
-                method="GET",
-                path="/choices",
-                summary="List what settings may name: benchmarks, data sets, endpoints.",
-                handle=self.choices,
-                answer=schemas.ChoicesTold,
-            ),
-        ]
-
-    def _on_one(self) -> list[Operation]:
-        def one(
-            id: str, method: str, path: str, summary: str, handle: Any, answer: Any = None, **more: Any
-        ) -> Operation:
-            return Operation(
-                id=id,
-                method=method,
-                path=f"/runs/{{run}}{path}",
-                summary=summary,
-                handle=handle,
-                answer=answer,
-                conflicts=method == "POST" or bool(more.get("media_types")),
-                **more,
-            )
-
-        job = schemas.JobTold
-        return [
-            one("run", "GET", "", "One run: its newest job, and where it stands.", self.run, schemas.RunTold),
-            one("watch", "GET", "/events", "Follow one run.", self.watch, media_types=_EVENTS),
-            one(
-                "history",
-                "GET",
-                "/history",
-                "Progress of a run over time, for charts.",
-                self.history,
-                schemas.HistoryTold,
-            ),
-            one("logs", "GET", "/logs", "The last lines of a run's log.", self.logs, schemas.LogsTold),
-            one(
-                "pause",
-                "POST",
-                "/pause",
-                "Start no further call; calls under way finish and are kept.",
-                self.pause,
-                job,
-                body=schemas.Nothing,
-            ),
-            one(
-                "resume",
-                "POST",
-                "/resume",
-                "Let a paused run go on, or queue one again that has ended.",
-                self.resume,
-                job,
-                body=schemas.ResumeAsked,
-            ),
-            one(
-                "cancel",
-                "POST",
-                "/cancel",
-                "End a run; calls under way finish, and all that was paid for is kept.",
-                self.cancel,
-                job,
-                body=schemas.Nothing,
-            ),
-            one(
-                "limit",
-                "POST",
-                "/limit",
-                "Change how fast a run may call, at once and for later sessions.",
-                self.limit,
-                schemas.LimitsTold,
-                body=schemas.LimitAsked,
-            ),
-            one(
-                "priority",
-                "POST",
-                "/priority",
-                "Give a run another place in the queue.",
-                self.priority,
-                job,
-                body=schemas.PriorityAsked,
-            ),
-            one(
-                "rejudge",
-                "POST",
-                "/rejudge",
-                "Buy verdicts, and nothing else, for rows that have a reply.",
-                self.rejudge,
-                job,
-                body=schemas.RejudgeAsked,
-                status=HTTPStatus.CREATED,
-            ),
-            one(
-                "report",
-                "GET",
-                "/report",
-                "The report of a run as it stands, complete or not.",
-                self.report,
-                query=schemas.ReportAsked,
-                media_types=_FORMS,
-            ),
-            one(
-                "export",
-                "GET",
-                "/export",
-                "Every row of a run with all that is known of it.",
-                self.export,
-                query=schemas.ExportAsked,
-                media_types=_EXPORTS,
-            ),
-        ]
 
     async def submit(self, call: Call) -> web.StreamResponse:
         asked: schemas.SubmitAsked = call.body
