@@ -260,7 +260,7 @@ def test_no_store_here(tmp_path: Path) -> None:
         (["--task", "no such task"], "--task"),
         (["--max-cost", "1"], "--input-price"),
         (["--config", "missing.toml"], "missing.toml"),
-        (["--endpoint", "gemini"], "endpoint"),
+        (["--endpoint", "telegraph"], "endpoint"),
     ],
 )
 def test_flags(server: Simulated, data: Path, flags: list[str], words: str) -> None:
