@@ -18,7 +18,7 @@ from benchmarks.scheme import Figure, Findings, Options, median, present
 from benchmarks.servers import Endpoint, bare, endpoint
 from benchmarks.splits import noise_split
 
-ROWS = 5000
+ROWS = 2000
 CONCURRENCY = 64
 LATENCY_S = 0.4
 WIDE = 256
