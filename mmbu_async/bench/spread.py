@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,11 +95,14 @@ def _of_runs(whole: Histogram, counts: Counts, totals: Counts, values: Counts) -
     return Spread(count=whole.count, mean=mean, percentiles=found, least=whole.least, largest=whole.largest)
 
 
+@lru_cache(maxsize=16)
 def draws(runs: int) -> Counts:
     """How often each run is drawn, a row for each draw; the same for the same number of runs, so that the
     same records always have the same intervals."""
     random = np.random.default_rng(runs)
-    return random.multinomial(runs, np.full(runs, 1 / runs), size=DRAWS).astype(np.float64)
+    made = random.multinomial(runs, np.full(runs, 1 / runs), size=DRAWS).astype(np.float64)
+    made.flags.writeable = False
+    return made
 
 
 def rate(moments: Sequence[float] | Counts, weights: Sequence[float], length: float) -> Estimate:

@@ -95,7 +95,7 @@ def truth(rate: float, seed: int, count: int = 6000) -> np.ndarray:
     return np.array([record.latency_s for record in measured.records if measured.counts(record)])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_knee_is_the_capacity(seed: int) -> None:
     found, _ = search(Machine(lognormal(seed), servers=SERVERS), "p95 <= 20s", seed=seed, arrivals=POISSON)
     assert found.capacity.rate.value == pytest.approx(CAPACITY, rel=0.05)
@@ -104,7 +104,7 @@ def test_the_knee_is_the_capacity(seed: int) -> None:
     assert found.complete
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_loose_objective_ends_at_the_capacity_however_well_short_probes_look(
     seed: int,
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_loose_objective_ends_at_the_capacity_however_well_short_probes_look(
     assert found.failed <= found.held * 1.051
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_tight_objective_is_found_below_the_capacity(seed: int) -> None:
     """p95 <= 1.1 s holds up to 14.2/s (36,000 requests at each of several rates say so): at 80 % of the
     capacity, where waiting has begun to grow and 7 % more of it comes with each further request a second."""
