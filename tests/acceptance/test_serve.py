@@ -8,7 +8,7 @@ import socket
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -26,7 +26,7 @@ def settings(folder: Path, served: Simulated) -> Path:
 
 
 class Served:
-    """The program at work, and its API."""
+    """The program at work, and its API. Leaving it ends what a test that failed has left."""
 
     def __init__(self, file: Path) -> None:
         flags = ["--config", str(file), "--data", f"mini={MINI}", "--port", "0"]
@@ -35,6 +35,14 @@ class Served:
         self.said = line
         self.url = next((word for word in line.split() if word.startswith("http://")), "")
         assert self.url, line + self.process.stderr.read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
 
     def ask(self, path: str, body: Any = None) -> Any:
         content = None if body is None else json.dumps(body).encode()
@@ -69,23 +77,25 @@ class Served:
 def test_a_service_that_is_stopped_and_started_goes_on_by_itself(tmp_path: Path) -> None:
     with simulator(tmp_path / "log.jsonl", "--latency", "0.1") as served:
         file = settings(tmp_path, served)
-        first = Served(file)
-        assert wait_until(first.ready, first.process)
-        here = {"endpoint": "here", "preflight": False, "concurrency": 2}
-        judge = {"model": "j", "endpoint": "here"}
-        first.ask("runs", {"settings": {"name": "r", "model": "m", "data": "mini", "judge": judge, **here}})
-        assert wait_until(lambda: first.done("r") > 3, first.process)
-        said = first.stop() + first.said
-        assert "go on at the next start" in said
-        assert TOKEN not in said
-        before = len([one for one in served.requests() if one["role"] == "model"])
-        assert 3 < before < 33
-        second = Served(file)
-        assert wait_until(second.ready, second.process)
-        assert wait_until(lambda: second.state("r") == "done", second.process)
-        with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(f"{second.url}api/v1/runs", timeout=30)  # noqa: S310
-        second.stop()
+        with Served(file) as first:
+            assert wait_until(first.ready, first.process)
+            here = {"endpoint": "here", "preflight": False, "concurrency": 2}
+            judge = {"model": "j", "endpoint": "here"}
+            first.ask(
+                "runs", {"settings": {"name": "r", "model": "m", "data": "mini", "judge": judge, **here}}
+            )
+            assert wait_until(lambda: first.done("r") > 3, first.process)
+            said = first.stop() + first.said
+            assert "go on at the next start" in said
+            assert TOKEN not in said
+            before = len([one for one in served.requests() if one["role"] == "model"])
+            assert 3 < before < 33
+        with Served(file) as second:
+            assert wait_until(second.ready, second.process)
+            assert wait_until(lambda: second.state("r") == "done", second.process)
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{second.url}api/v1/runs", timeout=30)  # noqa: S310
+            second.stop()
         asked = [one for one in served.requests() if one["role"] == "model" and one["status"] == 200]
         assert len(asked) == 33
 
