@@ -1,7 +1,7 @@
 """Azure's spelling: OpenAI's chat completions with a content filter's word on prompt and reply.
 
 `POST /openai/deployments/NAME/chat/completions?api-version=...` and `POST /openai/v1/chat/completions`.
-Shapes as in https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-filter and public bug reports.
+Shapes are those of https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-filter.
 """
 
 from __future__ import annotations
