@@ -121,12 +121,20 @@ class Forget:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message as a whole: Dask would look into a list, and pickle each of its items by itself."""
+
+    message: Any = field(repr=False)
+
+
 async def say(comm: Any, message: Any) -> None:
     """Raises CommClosedError. What Dask does not know it pickles, as it does for all its tasks: a worker runs
     whatever its clients send it, and this opens no door that is not open."""
-    await comm.write({_SAID: to_serialize(message)})
+    await comm.write({_SAID: to_serialize(_Said(message))})
 
 
 async def heard(comm: Any) -> Any:
     """What the other side said next. Raises CommClosedError."""
-    return (await comm.read())[_SAID]
+    said: _Said = (await comm.read())[_SAID]
+    return said.message
