@@ -12,11 +12,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mmbu_async.bench import words
 from mmbu_async.bench.figures import Figures
 from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import Spread
 from mmbu_async.errors import ConfigError
 from mmbu_async.model import Json
+from mmbu_async.report.words import NONE
 from mmbu_async.stats import Estimate
 
 TIMES = (
@@ -188,7 +190,7 @@ def _differences(first: BenchReport, second: BenchReport) -> Iterator[str]:
     for name in ("work", "caching", "seed", "limits"):
         one, other = first.bench.config["bench"][name], second.bench.config["bench"][name]
         if one != other:
-            yield f"{name}: {one} -> {other}"
+            yield _difference(name, one, other)
     for name in (
         *("model", "endpoint", "stream", "max_tokens", "temperature", "image_detail", "prompt_caching"),
         *("params", "benchmark", "data"),
@@ -198,4 +200,9 @@ def _differences(first: BenchReport, second: BenchReport) -> Iterator[str]:
             bench.config["config"].get(name, _UNSET.get(name)) for bench in (first.bench, second.bench)
         )
         if one != other:
-            yield f"{name}: {one} -> {other}"
+            yield _difference(name, one, other)
+
+
+def _difference(name: str, one: Json, other: Json) -> str:
+    first, second = (words.setting(value) or NONE for value in (one, other))
+    return f"{name}: {first} -> {second}"

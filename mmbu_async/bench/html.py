@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mmbu_async.bench import words
-from mmbu_async.bench.columns import OVERVIEW, Columns, shown
+from mmbu_async.bench.columns import OVERVIEW, shown
 from mmbu_async.bench.conclusions import advice_lines, search_lines
 from mmbu_async.bench.drawings import Spot, curve, distribution, histogram, timeline
 from mmbu_async.bench.measured import EARLY_ENDS
@@ -15,7 +15,6 @@ from mmbu_async.bench.record import Record
 from mmbu_async.bench.report import BenchReport, Part
 from mmbu_async.bench.spread import SHARES
 from mmbu_async.bench.text import facts, rates, remarks, spreads, title, warnings
-from mmbu_async.model import Json
 from mmbu_async.report.html.markup import (
     details,
     download,
@@ -43,6 +42,15 @@ MEANING = (
 )
 
 
+OF_RUNS = frozenset(
+    {
+        *("batch", "batch_poll", "batch_size", "circular", "concurrency", "judge", "judge_coverage"),
+        *("max_attempts", "max_retry_time", "panel", "preflight", "rpm", "tpm", "verdict"),
+    }
+)
+"""Settings that are stored beside those of a bench and not heeded: told, they would contradict it."""
+
+
 def to_html(report: BenchReport) -> str:
     """The whole page."""
     name = ", ".join(report.targets) or report.bench.name
@@ -57,7 +65,7 @@ def to_html(report: BenchReport) -> str:
     opening = (listed_facts(told) if told else "") + meaning(MEANING)
     parts = (
         section("curve", "Latency over throughput", *_curve(report)),
-        section("figures", "Figures", *(_overview(report.parts, columns) for columns in OVERVIEW)),
+        section("figures", "Figures", *_overviews(report.parts)),
         section("time", "Over time", grid(list(_timelines(report.parts)))),
         section("spread", "How times are spread", grid(list(_distributions(report.parts)))),
         section("full", "In full", *(_in_full(part) for part in report.parts)),
@@ -110,10 +118,15 @@ def _spots(parts: Sequence[Part]) -> Iterator[Spot]:
             )
 
 
-def _overview(parts: Sequence[Part], columns: Columns) -> str:
-    told = list(shown(parts, columns))
+def _overviews(parts: Sequence[Part]) -> Iterator[str]:
+    for columns in OVERVIEW:
+        if told := list(shown(parts, columns)):
+            yield _overview(parts, columns.title, told)
+
+
+def _overview(parts: Sequence[Part], name: str, told: Sequence[tuple[str, Sequence[str]]]) -> str:
     rows = [(title(part), *(cells[place] for _, cells in told)) for place, part in enumerate(parts)]
-    return table(columns.title, ("load", *(name for name, _ in told)), rows)
+    return table(name, ("load", *(column for column, _ in told)), rows)
 
 
 def _timelines(parts: Sequence[Part]) -> Iterator[str]:
@@ -200,22 +213,11 @@ def _with_interval(found: Estimate) -> str:
 
 def _settings(report: BenchReport) -> Iterator[tuple[str, str]]:
     config = report.bench.config
-    found = config["config"] | {"bench host": report.bench.host} | config["bench"]
+    had = {name: value for name, value in config["config"].items() if name not in OF_RUNS}
+    found = had | {"bench host": report.bench.host} | config["bench"]
     for name, value in found.items():
-        if said := _said(value):
+        if said := words.setting(value):
             yield name.replace("_", " "), said
-
-
-def _said(value: Json) -> str:
-    """As a person would write it; '' for what is not set."""
-    if value is None or isinstance(value, bool):
-        return {None: "", True: "yes", False: "no"}[value]
-    if isinstance(value, Mapping):
-        pairs = ((name.replace("_", " "), _said(inner)) for name, inner in value.items())
-        return ", ".join(f"{name} {inner}" for name, inner in pairs if inner)
-    if isinstance(value, list | tuple):
-        return "; ".join(filter(None, map(_said, value)))
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 __all__ = ["to_html"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -45,8 +46,9 @@ def print_report(report: BenchReport, console: Console, *, full: bool = False) -
         console.print(Text(line(fact)), soft_wrap=True)
     if report.parts:
         for columns in OVERVIEW:
-            console.print()
-            console.print(overview(report.parts, columns))
+            if any(shown(report.parts, columns)):
+                console.print()
+                console.print(overview(report.parts, columns))
         console.print(Text(line(NOTE)), style="dim", soft_wrap=True)
     if full:
         for part in report.parts:
@@ -87,6 +89,10 @@ def print_benches(benches: Sequence[BenchRecord], console: Console) -> None:
         )
     console.print(table)
 
+
+MOST_ALIKE = 3
+"""Remarks that are told one by one beside the first like them."""
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 NOTE = (
     "Times are of replies, from the intended start; percentiles within 0.1 %. What failed is counted by "
@@ -207,6 +213,14 @@ def warnings(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def remarks(parts: Sequence[Part]) -> Iterator[str]:
+    """What is said of every part in the same words but for its numbers is one line: it begins with the first,
+    and says of how many others it is true."""
+    alike: dict[str, list[str]] = {}
     for part in parts:
         for remark in part.verdict.remarks:
-            yield f"{title(part)}: {remark}."
+            alike.setdefault(_NUMBER.sub("#", remark), []).append(f"{title(part)}: {remark}")
+    for first, *others in alike.values():
+        if len(others) < MOST_ALIKE:
+            yield from (f"{one}." for one in (first, *others))
+        else:
+            yield f"{first}. The like of {counted(len(others), 'other load', 'other loads')}."

@@ -8,6 +8,7 @@ from mmbu_async.bench.figures import Figures
 from mmbu_async.bench.measured import EARLY_ENDS
 from mmbu_async.bench.record import Phase
 from mmbu_async.bench.spread import Spread
+from mmbu_async.model import Json
 from mmbu_async.report.words import NONE, percent, share_percent
 from mmbu_async.stats import Estimate
 
@@ -81,3 +82,15 @@ def right(found: Figures) -> str:
     if found.right.value is None:
         return NONE
     return f"{percent(found.right.value)} of {found.scored:,}"
+
+
+def setting(value: Json) -> str:
+    """As a person would write it; '' for what is not set."""
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    if isinstance(value, Mapping):
+        pairs = ((name.replace("_", " "), setting(inner)) for name, inner in value.items())
+        return ", ".join(f"{name} {inner}" for name, inner in pairs if inner)
+    if isinstance(value, list | tuple):
+        return "; ".join(filter(None, map(setting, value)))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -33,12 +33,18 @@ def batches(
     """List the batches of a run: who is asked, how many requests, and where they stand."""
     from mmbu_async import api
     from mmbu_async.report.batches import print_batches
+    from mmbu_async.report.words import counted
 
     if cancel and forget:
         raise ConfigError("--cancel waits for what --forget gives up: give one of them.")
     if forget:
         count = api.forget_batches(name, store=store)
-        screen().print(f"{count} batches are forgotten; `mmbu resume` asks their rows anew.", markup=False)
+        said = (
+            f"{counted(count, 'batch is', 'batches are')} forgotten; `mmbu resume` asks their rows anew."
+            if count
+            else "No batch is out: nothing to forget."
+        )
+        screen().print(said, markup=False)
         return
     if cancel:
         with logged(False, None, None) as watch:

@@ -24,6 +24,8 @@ SETTINGS = (
     *("synchronous", "image_limits"),
 )
 """Settings of a run that a bench has too. It has no retries and no limits but the load."""
+FORMS = ("html", "json", "csv")
+"""Of a result, beside text."""
 LOAD, ENDS, WORK, RESULT = "Load", "Ends", "Work", "Result"
 SEARCH, BESIDE = "Search", "Another endpoint"
 
@@ -65,7 +67,8 @@ def run(
     benchmark: Annotated[
         str | None,
         typer.Argument(
-            help="Benchmark whose rows are sent [default: mmbu-public].", autocompletion=benchmark_names
+            help="Benchmark whose rows are sent; mmbu-public unless --image is given.",
+            autocompletion=benchmark_names,
         ),
     ] = None,
     settings: Any = None,
@@ -204,9 +207,13 @@ def run(
     from mmbu_async.bench.plan import Ends, Warmup
     from mmbu_async.bench.pool import Caching
     from mmbu_async.bench.spec import Spec
+    from mmbu_async.cli.forms import check_writable, chosen_form
     from mmbu_async.config import load_config
     from mmbu_async.telemetry import observed
 
+    # A slip in a flag of the result must not come to light after the requests are paid for.
+    chosen_form(FORMS, form=form, out=out)
+    check_writable(out)
     found = settings if benchmark is None else {**settings, "benchmark": benchmark}
     loaded = load_config(found, file=config)
     if cache not in list(Caching):
@@ -312,9 +319,6 @@ def _deliver(name: str, store: Path, form: str | None, out: Path | None, full: b
 
         return to_html(report)
 
-    forms: dict[str, Callable[[], str]] = {
-        "html": html,
-        "json": partial(to_json, report),
-        "csv": partial(to_csv, report),
-    }
+    writers: tuple[Callable[[], str], ...] = (html, partial(to_json, report), partial(to_csv, report))
+    forms = dict(zip(FORMS, writers, strict=True))
     deliver(partial(print_report, report, full=full), forms, screen(), form=form, out=out, width=120)

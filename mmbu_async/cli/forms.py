@@ -35,13 +35,7 @@ def deliver(
 ) -> None:
     """Print the page, or write it to `out`. `forms` are those beside text, by name; `width` is that of a text
     in a file, in columns. Raises ConfigError for a form that is none of them, or a file that cannot be."""
-    chosen = form or (TEXT if out is None else _named(out, (TEXT, *forms)))
-    if chosen != TEXT and chosen not in forms:
-        known = (TEXT, *forms)
-        if form:
-            raise ConfigError(f"--format {form}: is none of {', '.join(known)}.")
-        endings = ", ".join(end for end, name in ENDINGS.items() if name in known)
-        raise ConfigError(f"--out {out}: its ending names no form; choose one of {endings}, or say --format.")
+    chosen = chosen_form(tuple(forms), form=form, out=out)
     if out is None:
         if chosen == TEXT:
             print_text(console)
@@ -55,6 +49,24 @@ def deliver(
         else:
             out.write_text(forms[chosen](), encoding="utf-8")
     tell_of(out)
+
+
+def chosen_form(forms: Collection[str], *, form: str | None, out: Path | None) -> str:
+    """The form that is asked for: text, or one of `forms`. Raises ConfigError for any other."""
+    known = (TEXT, *forms)
+    chosen = form or (TEXT if out is None else _named(out, known))
+    if chosen in known:
+        return chosen
+    if form:
+        raise ConfigError(f"--format {form}: is none of {', '.join(known)}.")
+    endings = ", ".join(end for end, name in ENDINGS.items() if name in known)
+    raise ConfigError(f"--out {out}: its ending names no form; choose one of {endings}, or say --format.")
+
+
+def check_writable(out: Path | None) -> None:
+    """Before work that costs something: that its result has a folder to go to. Raises ConfigError."""
+    if out is not None and not out.parent.is_dir():
+        raise ConfigError(f"{out}: there is no folder {out.parent}; make it, or choose another place.")
 
 
 def tell_of(file: Path) -> None:

@@ -185,7 +185,7 @@ def _notes(runs: Sequence[ComparedRun], pairs: Sequence[PairComparison]) -> Iter
     for pair in pairs:
         if pair.differing:
             yield (
-                f"{pair.second} and {pair.first} also differ in {', '.join(pair.differing)}: that may be "
+                f"{pair.first} and {pair.second} also differ in {', '.join(pair.differing)}: that may be "
                 "what makes the difference."
             )
     if runs[0].overall.clusters is not None:

@@ -22,6 +22,7 @@ from mmbu_async.service.guard import Guard
 from mmbu_async.service.scheduler import Scheduler
 from mmbu_async.service.settings import ServiceConfig
 from mmbu_async.telemetry import Metrics, current, using
+from mmbu_async.viewer.server import port_refusal
 
 HOST = "127.0.0.1"
 PORT = 8765
@@ -102,7 +103,7 @@ async def listening(app: web.Application, place: Place) -> AsyncIterator[str]:
             await web.TCPSite(runner, place.host.strip("[]"), place.port).start()
         except OSError as error:
             raise ConfigError(
-                f"port {place.port} of {place.host} cannot be had ({error.strerror or error}); give another "
+                f"port {place.port} of {place.host} cannot be had ({port_refusal(error)}); give another "
                 "with --port or --host."
             ) from None
         host = place.host.strip("[]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -43,12 +44,20 @@ async def serving(store: Path, runs: Sequence[str], *, port: int = 0) -> AsyncIt
             await site.start()
         except OSError as error:
             raise ConfigError(
-                f"port {port} of {HOST} cannot be had ({error.strerror or error}); give another with --port, "
+                f"port {port} of {HOST} cannot be had ({port_refusal(error)}); give another with --port, "
                 "or leave it out for any free one."
             ) from None
         yield f"http://{HOST}:{runner.addresses[0][1]}/"
     finally:
         await runner.cleanup()
+
+
+def port_refusal(error: OSError) -> str:
+    """The system's own words: asyncio lays a sentence around them that holds a Python tuple."""
+    if error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    # Where a name cannot be looked up the number is the resolver's.
+    return error.strerror or str(error)
 
 
 async def _stopped() -> None:

@@ -122,6 +122,9 @@ def test_a_search_finds_the_capacity_and_says_what_gave_way(tmp_path: Path, stor
         (("--beside-endpoint", "anthropic"), "--beside-base-url or --beside-model"),
         (("--beside-base-url", "ftp://x"), "--beside-base-url: must be an http"),
         (("--max-cost", "1", "--image", "10x10"), "needs prices"),
+        (("--image", "10x10", "--format", "pdf"), "none of text, html, json, csv"),
+        (("--image", "10x10", "--out", "page.pdf"), "its ending names no form"),
+        (("--image", "10x10", "--out", "nowhere/page.html"), "there is no folder nowhere"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_called(

@@ -105,7 +105,7 @@ def test_a_service_that_is_stopped_and_started_goes_on_by_itself(tmp_path: Path)
     [
         (["--host", "192.0.2.1"], {}, "set a token in the environment variable MMBU_SERVICE_TOKEN"),
         ([], {"MMBU_SERVICE_TOKEN": "short"}, "at least 16 printable"),
-        (["--port", "{taken}"], {}, "cannot be had"),
+        (["--port", "{taken}"], {}, "cannot be had (Address already in use)"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -71,6 +71,18 @@ def fits(page: Any) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
+def test_what_is_not_known_to_cost_anything_is_not_called_free(chromium: Chromium, tmp_path: Path) -> None:
+    desk = FakeDesk()
+    cases = [("none", 0.0, 2, "unknown, of 2 calls"), ("some", 1.5, 1, "$1.50, 1 call of unknown cost")]
+    for name, cost_usd, unknown, _ in cases:
+        desk.add(name, JobState.RUNNING, settings={"model": "m-1", "benchmark": "mmbu-public", "name": name})
+        desk.move(name, 4, cost_usd=cost_usd, cost_unknown=unknown)
+    with served(tmp_path / "store.sqlite", desk=desk) as site:
+        page = chromium.open(f"{site.url}/")
+        for name, _, _, said in cases:
+            expect(card(page, name)).to_contain_text(said)
+
+
 def test_pages_fit_and_can_be_read(chromium: Chromium, site: Site) -> None:
     named = zip(PAGES, ("runs", "run", "new"), strict=True)
     for (path, name), width, dark in product(named, (DESKTOP, PHONE), (False, True)):

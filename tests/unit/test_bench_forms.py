@@ -27,7 +27,7 @@ from mmbu_async.bench.record import Phase, Record
 from mmbu_async.bench.report import BenchReport, build_report
 from mmbu_async.bench.spec import Spec
 from mmbu_async.bench.storing import PROBE, STAGE, Kept
-from mmbu_async.bench.text import print_benches, print_report
+from mmbu_async.bench.text import print_benches, print_report, remarks
 from mmbu_async.bench.watching import Tick
 from mmbu_async.config import RunConfig
 from mmbu_async.errors import ConfigError
@@ -350,6 +350,50 @@ def test_intervals_of_ratios_and_differences() -> None:
     change = difference(Estimate(value=0.5, low=0.4, high=0.6), Estimate(value=0.6, low=0.5, high=0.7))
     assert change.low == pytest.approx(0.1 - 0.1414, abs=1e-4)
     assert change.high == pytest.approx(0.1 + 0.1414, abs=1e-4)
+
+
+def test_what_is_not_the_same_is_said_in_words() -> None:
+    one = report(SWEEP[0], name="one", stream=False, data="rows")
+    other = report(SWEEP[0], name="other", stream=True)
+    one.bench.config["bench"]["limits"] = {"latency_s": None, "first_token_s": None}
+    other.bench.config["bench"]["limits"] = {"latency_s": 1.0, "first_token_s": None}
+    assert compare(one, other).differences == (
+        "limits: \u2013 -> latency s 1",
+        "stream: no -> yes",
+        "data: rows -> \u2013",
+    )
+
+
+def test_a_table_without_a_column_is_left_out() -> None:
+    stage = measured(Closed(concurrency=1), 0.5)
+    plain = tuple(replace(one, first_output_s=None, last_token_s=None) for one in stage.records)
+    unstreamed = report(replace(stage, records=plain, gaps=Gaps()), stream=False)
+    out = io.StringIO()
+    print_report(unstreamed, Console(file=out, width=120))
+    assert "Latency" in out.getvalue()
+    assert "Tokens" not in out.getvalue()
+    assert ">Tokens<" not in to_html(unstreamed)
+    assert ">Tokens<" in to_html(report(stage))
+
+
+def test_a_remark_that_is_true_of_many_loads_is_one_line() -> None:
+    stages = [measured(Open(rate=rate), 0.5) for rate in (1, 2, 3, 4, 5)]
+    pieces = [
+        replace(stage, records=tuple(replace(one, in_one_piece=one.ok) for one in stage.records))
+        for stage in stages
+    ]
+    (told,) = remarks(report(*pieces).parts)
+    assert told.startswith("vlm, 1/s")
+    assert told.endswith("The like of 4 other loads.")
+    assert len(list(remarks(report(*pieces[:3]).parts))) == 3
+
+
+def test_the_page_tells_no_setting_that_a_bench_does_not_heed() -> None:
+    page = to_html(report(*SWEEP, concurrency=48, max_attempts=6))
+    settings = page[page.index('id="set-up"') :]
+    for name in ("max attempts", "judge coverage", "batch poll", ">concurrency<", "preflight"):
+        assert name not in settings, name
+    assert "max tokens" in settings
 
 
 def test_forms_do_not_depend_on_where_they_are_made() -> None:

@@ -62,6 +62,18 @@ def test_each_batch_has_a_line() -> None:
     assert "mmbu run --batch" in empty.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "No batch is out: nothing to forget."), (1, "1 batch is forgotten;"), (2, "2 batches are forgotten;")],
+)
+def test_what_was_forgotten_is_said(
+    count: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mmbu_async.api.forget_batches", lambda *_, **__: count)
+    batches("r", forget=True)
+    assert capsys.readouterr().out.startswith(said)
+
+
 def test_one_cannot_wait_for_what_one_forgets(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="give one of them"):
         batches("r", cancel=True, forget=True, store=tmp_path / "s.sqlite")

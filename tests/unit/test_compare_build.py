@@ -245,7 +245,7 @@ def test_settings_that_differ_are_named_and_the_model_is_not(make_run: MakeRun) 
         "judge (claude-sonnet-5 against gpt-4o)",
     )
     (note,) = [note for note in found.notes if "also differ" in note]
-    assert "b and a also differ in max_tokens (2048 against 512)" in note
+    assert "a and b also differ in max_tokens (2048 against 512)" in note
     assert (found.runs[1].judge, found.runs[1].official) == ("gpt-4o", False)
     assert found.notes[-2] == "a: official settings."
     assert found.notes[-1].startswith("b: unofficial: the judge is gpt-4o, not claude-sonnet-5; ")

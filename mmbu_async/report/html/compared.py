@@ -149,4 +149,4 @@ def _provenance_facts(found: Comparison) -> Iterator[tuple[str, str]]:
         )
     for pair in found.pairs:
         if pair.differing:
-            yield f"{pair.second} and {pair.first} differ in", ", ".join(pair.differing)
+            yield f"{pair.first} and {pair.second} differ in", ", ".join(pair.differing)

@@ -119,8 +119,11 @@ export function set(node, text) {
 }
 
 export function cost(progress) {
-  const unknown = progress.cost_unknown ? `, ${count(progress.cost_unknown)} calls of unknown cost` : "";
-  return dollars(progress.cost_usd) + unknown;
+  const unknown = progress.cost_unknown;
+  if (!unknown) return dollars(progress.cost_usd);
+  const calls = `${count(unknown)} ${unknown === 1 ? "call" : "calls"}`;
+  // Nothing is known of them: a sum of 0 would read as free.
+  return progress.cost_usd ? `${dollars(progress.cost_usd)}, ${calls} of unknown cost` : `unknown, of ${calls}`;
 }
 
 // Tells a reader, and one who hears the page, what came of a press; `bad`: that it was refused.
