@@ -116,6 +116,9 @@ def facts(report: BenchReport) -> Iterator[str]:
         )
     if warm := sum(part.figures.warmup for part in report.parts):
         yield f"{sent:,} requests; {counted(warm, 'of them is', 'of them are')} warm-up and in no figure"
+    if sent and bench.requests > sent:
+        tried = counted(bench.requests - sent, "request", "requests")
+        yield f"{tried} before them, to see that it answers: counted in the cost, and in `mmbu bench list`"
     unknown = sum(part.figures.cost_unknown for part in report.parts)
     if bench.requests:
         yield f"cost {_cost(bench.cost_usd, unknown)}"

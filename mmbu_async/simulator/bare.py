@@ -7,6 +7,7 @@ judge's request and answered with a verdict. No limits, no faults, no streams, n
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -170,7 +171,7 @@ async def serve_bare(
         )
     except OSError as error:
         raise ConfigError(
-            f"the simulator cannot listen on {HOST}:{port}: {error.strerror}; choose another port, or 0."
+            f"the simulator cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}; choose another port, or 0."
         ) from None
     try:
         ready(f"http://{HOST}:{server.sockets[0].getsockname()[1]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -117,7 +118,7 @@ class Simulator:
                 await site.start()
             except OSError as error:
                 raise ConfigError(
-                    f"the simulator cannot listen on {HOST}:{config.port}: {error.strerror}; "
+                    f"the simulator cannot listen on {HOST}:{config.port}: {os.strerror(error.errno or 0)}; "
                     "choose another port, or 0 for a free one."
                 ) from None
             self.url = f"http://{HOST}:{runner.addresses[0][1]}"

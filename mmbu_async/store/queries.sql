@@ -21,8 +21,16 @@ UPDATE run SET lease_host = NULL, lease_boot = NULL, lease_pid = NULL, lease_pro
 WHERE id = ? AND lease_host = ? AND lease_boot = ? AND lease_pid = ? AND lease_process = ?;
 
 -- name: close_dead_sessions
+-- Its last sign of life: a beat, which comes seldom, or a call, which came between two of them.
 UPDATE session SET ended = 'died',
-    ended_at = max(started_at, coalesce((SELECT lease_beat FROM run WHERE id = :run), started_at))
+    ended_at = max(
+        started_at,
+        coalesce((SELECT lease_beat FROM run WHERE id = :run), started_at),
+        coalesce(
+            (SELECT max(started_at + total_s) FROM call WHERE run_id = :run AND session_id = session.id),
+            started_at
+        )
+    )
 WHERE run_id = :run AND ended_at IS NULL;
 
 -- name: begin_session

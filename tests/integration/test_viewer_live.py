@@ -226,7 +226,7 @@ def test_a_busy_port_is_one_sentence(program_store: Path) -> None:
     assert process.returncode == ConfigError.exit_code
     assert out == ""
     said = " ".join(err.split())
-    assert said.startswith(f"error: port {port} of 127.0.0.1 cannot be had (")
+    assert said.startswith(f"error: port {port} of 127.0.0.1 cannot be had (Address already in use); ")
     assert said.endswith("give another with --port, or leave it out for any free one.")
     assert err.count("\n") == 1
 

@@ -13,6 +13,7 @@ from mmbu_async.errors import ConfigError
 from mmbu_async.simulator.command import configure, parser
 from mmbu_async.simulator.config import Latency, SimulatorConfig
 from mmbu_async.simulator.limits import QueueFullError
+from mmbu_async.simulator.server import Simulator
 from mmbu_async.simulator.servers import Servers
 from tests.virtual_time import run_virtually
 
@@ -130,6 +131,13 @@ def test_a_freeze_lengthens_what_is_under_way() -> None:
 def test_settings_that_cannot_be(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         SimulatorConfig(**settings)  # type: ignore[arg-type]
+
+
+async def test_a_port_that_is_taken_is_said_without_a_tuple() -> None:
+    async with Simulator(SimulatorConfig()) as first:
+        port = int(first.url.rpartition(":")[2])
+        with pytest.raises(ConfigError, match=rf"127\.0\.0\.1:{port}: Address already in use; choose"):
+            await Simulator(SimulatorConfig(port=port)).__aenter__()
 
 
 def test_flags() -> None:

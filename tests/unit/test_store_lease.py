@@ -70,6 +70,16 @@ def test_a_second_process_is_kept_off_until_the_first_dies(kit: StoreKit) -> Non
     store.release_lease(run.id, HERE)
 
 
+async def test_a_session_that_died_before_its_first_beat_lasted_until_its_last_call(kit: StoreKit) -> None:
+    store = kit.open()
+    run, first = kit.begin(store)
+    async with Writer.open(kit.path) as writer:
+        await writer.write(kit.reply(run, first, 1), kit.reply(run, first, 4))
+    store.acquire_lease(run.id, HERE, 2000.0)
+    assert [(one.ended, one.ended_at) for one in store.sessions(run.id)] == [("died", 1004.0 + 1.5)]
+    store.release_lease(run.id, HERE)
+
+
 def test_a_process_number_used_again_is_another_process(kit: StoreKit) -> None:
     store = kit.open()
     run, _ = kit.begin(store)
