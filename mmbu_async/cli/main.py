@@ -1,4 +1,4 @@
-"""The commands. Each parses, calls api.py, and prints."""
+"""The commands. Each parses, calls `api`, and prints."""
 
 from __future__ import annotations
 

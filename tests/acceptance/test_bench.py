@@ -84,18 +84,19 @@ def test_what_is_recommended_is_what_mmbu_run_takes(tmp_path: Path, store: Path)
 
 
 def test_a_search_finds_the_capacity_and_says_what_gave_way(tmp_path: Path, store: Path) -> None:
-    flags = ("--servers", "4", "--latency", "0.06", "--even", "--reply-tokens", "20", "--blind")
+    # Slow enough that a machine which is busy with other things still serves and asks in time.
+    flags = ("--servers", "4", "--latency", "0.12", "--even", "--reply-tokens", "20", "--blind")
     with simulator(tmp_path / "log", *flags) as server:
         done = mmbu(
             *("bench", "--model", "m", "--base-url", f"{server.url}/v1", *SMALL, "--store", str(store)),
-            *("--objective", "p95 <= 1s", "--objective", "errors <= 1%", "--arrivals", "constant"),
-            *("--probe-requests", "80", "--search-requests", "1000", "--tolerance", "15"),
+            *("--objective", "p95 <= 2s", "--objective", "errors <= 1%", "--arrivals", "constant"),
+            *("--probe-requests", "60", "--search-requests", "1000", "--tolerance", "25"),
         )
     assert done.returncode == 0, done.stderr
-    found = re.search(r"Found +p95 latency <= 1 s, errors <= 1 %: holds up to ([\d.]+) req", done.stdout)
-    assert found is not None
-    # Four servers of 60 ms: 66.7 a second; a machine that is busy with other things may serve a little less.
-    assert 40 < float(found[1]) <= 70
+    found = re.search(r"Found +p95 latency <= 2 s, errors <= 1 %: holds up to ([\d.]+) req", done.stdout)
+    assert found is not None, done.stdout
+    # Four servers of 120 ms: 33.3 a second.
+    assert 20 < float(found[1]) <= 35
     assert "Knee" in done.stdout
     assert "Limit    waiting at the endpoint" in done.stdout
     assert re.search(r"Settings --concurrency \d+ --rpm \d+", done.stdout)

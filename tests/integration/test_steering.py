@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mmbu_async import api
+from mmbu_async.api import running
 from mmbu_async.config import RunConfig
 from mmbu_async.model import Status
 from mmbu_async.pipeline import steering
@@ -162,7 +163,7 @@ async def test_limits_that_were_set_while_a_session_started_hold(
     data: Path, store: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panel = [{"model": "two", "name": "second"}]
-    started = getattr(api, "lay_out" if kind == "resume" else "rules_of")
+    started = getattr(running, "lay_out" if kind == "resume" else "rules_of")
 
     def meanwhile(settings: RunConfig) -> Any:
         """Settings were read, and no lease is taken yet."""
@@ -176,7 +177,7 @@ async def test_limits_that_were_set_while_a_session_started_hold(
         ]
         settings = config(simulator, store, data, panel=judges, limit=3)
         await complete(await api.evaluate(settings), store, 3)
-        monkeypatch.setattr(api, "lay_out" if kind == "resume" else "rules_of", meanwhile)
+        monkeypatch.setattr(running, "lay_out" if kind == "resume" else "rules_of", meanwhile)
         if kind == "resume":
             await complete(await api.resume("r", store=store, changes={"limit": 5, "rpm": 100.0}), store, 5)
         else:

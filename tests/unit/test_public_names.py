@@ -28,9 +28,8 @@ def test_other_names_are_refused_in_pythons_words() -> None:
 
 def commands() -> set[str]:
     """Public functions of the API that are no twins and no helpers."""
-    made_here = (value for value in vars(api).values() if inspect.isfunction(value))
-    names = {function.__name__ for function in made_here if function.__module__ == api.__name__}
-    return {name for name in names if not name.startswith("_") and not name.endswith("_sync")} - {"rows"}
+    names = {name for name in api.__all__ if inspect.isfunction(getattr(api, name))}
+    return {name for name in names if not name.endswith("_sync")} - {"rows"}
 
 
 def test_the_readme_names_every_function_of_the_api_and_no_other() -> None:
