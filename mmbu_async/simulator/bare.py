@@ -170,8 +170,9 @@ async def serve_bare(
             lambda: _Connection(openai, anthropic, latency_s, tally, loop), HOST, port, backlog=4096
         )
     except OSError as error:
+        why = os.strerror(error.errno or 0)
         raise ConfigError(
-            f"the simulator cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}; choose another port, or 0."
+            f"the simulator cannot listen on {HOST}:{port}: {why}; choose another port, or 0."
         ) from None
     try:
         ready(f"http://{HOST}:{server.sockets[0].getsockname()[1]}")

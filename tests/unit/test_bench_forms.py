@@ -364,6 +364,14 @@ def test_what_is_not_the_same_is_said_in_words() -> None:
     )
 
 
+def test_requests_that_only_look_are_told_apart() -> None:
+    found = report(*SWEEP)
+    assert "before them" not in text_of(found)
+    found = replace(found, bench=replace(found.bench, requests=found.bench.requests + 2))
+    assert "2 requests before them, to see that it answers" in text_of(found)
+    assert "2 requests before them" in to_html(found)
+
+
 def test_a_table_without_a_column_is_left_out() -> None:
     stage = measured(Closed(concurrency=1), 0.5)
     plain = tuple(replace(one, first_output_s=None, last_token_s=None) for one in stage.records)

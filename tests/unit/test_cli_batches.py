@@ -64,7 +64,11 @@ def test_each_batch_has_a_line() -> None:
 
 @pytest.mark.parametrize(
     ("count", "said"),
-    [(0, "No batch is out: nothing to forget."), (1, "1 batch is forgotten;"), (2, "2 batches are forgotten;")],
+    [
+        (0, "No batch is out: nothing to forget."),
+        (1, "1 batch is forgotten;"),
+        (2, "2 batches are forgotten;"),
+    ],
 )
 def test_what_was_forgotten_is_said(
     count: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
