@@ -50,6 +50,8 @@ class Machine:
     servers: int = 1_000_000
     rate_limit: Callable[[float], bool] = lambda now: False
     """Whether a request that comes now is told 429."""
+    broken: Callable[[int], bool] = lambda number: False
+    """Whether a request is answered with 500, whatever the load."""
     token_s: float = 0.0
     arrived: list[float] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
@@ -86,6 +88,10 @@ class Machine:
                 return
             turn = self.queue.admit(self.service(number))
             await self.queue.until(turn.ends)
+            if self.broken(number):
+                text = orjson.dumps({"error": {"message": "it broke", "type": "server_error"}})
+                yield Streamed(500, CIMultiDict(), _pieces(text))
+                return
             asked = orjson.loads(body)
             fields = {"content-type": "text/event-stream" if asked.get("stream") else "application/json"}
             pieces = self._stream() if asked.get("stream") else _pieces(reply())

@@ -22,6 +22,7 @@ from mmbu_async.bench.found import Found, Probe, bottleneck
 from mmbu_async.bench.measured import EARLY_ENDS, End, Measured
 from mmbu_async.bench.objective import ERRORS, Objective
 from mmbu_async.bench.plan import Closed, Load, Open, Warmup
+from mmbu_async.bench.record import Phase
 
 RUNG_REQUESTS = 40
 """Of a rung of the ladder at least; four for each user where there are more."""
@@ -33,6 +34,8 @@ FEWEST = 20
 """Requests that a probe needs to say anything."""
 ROOM = 1.02
 """By how much a rate may pass the measured capacity, which is not known better than that."""
+ALONE = 0.7
+"""Requests under way on average, below which they hardly meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +160,8 @@ class Search:
         elif held is not None:
             middle = held * STEP
         elif failed is not None:
+            if self._alone_and_broken(self._probes[failed].figures):
+                return None
             middle = failed / STEP
         else:
             return None
@@ -166,6 +171,17 @@ class Search:
         if whole < 1 or whole > 4 * self._plan.most_users:
             return None
         return float(max(whole, int(held) + 1 if held is not None else 1))
+
+    def _alone_and_broken(self, found: Figures) -> bool:
+        """Whether still less load mends nothing: requests hardly meet each other, and what fails is errors
+        that no limit of a minute makes. Each probe would take longer than the one before, without end."""
+        failing = [one for one in self._plan.objectives if not one.holds(found)]
+        return (
+            bool(failing)
+            and all(one.measure == ERRORS for one in failing)
+            and not found.phases.get(Phase.RATE_LIMIT)
+            and found.on_the_wire < ALONE
+        )
 
     def _near(self, held: float, failed: float) -> bool:
         if self._plan.users and failed - held <= 1:

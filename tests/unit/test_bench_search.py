@@ -182,6 +182,14 @@ def test_objectives_that_fail_at_the_least_load_are_held_nowhere() -> None:
     assert found.failed is not None
 
 
+def test_errors_that_no_load_makes_are_not_looked_for_at_ever_lower_rates() -> None:
+    machine = Machine(lambda number: 0.2, broken=lambda number: number % 12 == 0)
+    found, stages = search(machine, "p95 <= 2s", "errors <= 1%", arrivals=POISSON)
+    assert (found.held, found.complete, found.bottleneck.kind) == (None, True, "errors")
+    assert len(stages) < 8
+    assert min(load.rate for load, _ in stages if isinstance(load, Open)) > 2
+
+
 def test_an_endpoint_without_bounds_is_not_looked_for_for_ever() -> None:
     found, _ = search(Machine(lambda number: 0.05), "p95 <= 2s", most_users=16, most_requests=4000)
     assert found.held is not None
