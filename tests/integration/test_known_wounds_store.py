@@ -32,7 +32,7 @@ async def test_readers_of_every_kind_may_hammer_the_live_store(
     refused: list[str] = []
     codes: list[int | None] = []
 
-    async def commands() -> None:
+    async def commands(stages: Stages) -> None:
         shared = ("--store", str(store))
         while True:
             for command in (("status",), ("report", "r"), ("export", "r", "--out", f"{store}.csv")):
@@ -41,13 +41,18 @@ async def test_readers_of_every_kind_may_hammer_the_live_store(
                     stdout=asyncio.subprocess.DEVNULL,
                 )
                 codes.append(await process.wait())
+            # However slow the machine is, the run is not over before each of them has read once.
+            for side in stages.sides:
+                side.client.gate.go_on()
 
     async def watch(monitor: Monitor, stages: Stages) -> None:
         while not monitor.replied:  # noqa: ASYNC110 - the counter is what a display would poll
             await asyncio.sleep(0.01)
+        for side in stages.sides:
+            side.client.gate.hold()
         with reading_all_the_while(store) as found:
             try:
-                await commands()
+                await commands(stages)
             finally:
                 refused.extend(found)
 
