@@ -65,6 +65,12 @@ class Chromium:
         page.screenshot(path=file, full_page=whole)
         return file
 
+    def leave(self) -> None:
+        """Close every page. What a page says when its server goes away is no complaint."""
+        if self._browser is not None:
+            for context in self._browser.contexts:
+                context.close()
+
     def _start(self) -> Any:
         from playwright.sync_api import sync_playwright
 

@@ -66,3 +66,4 @@ def test_a_run_from_its_form_to_its_report(chromium: Chromium, tmp_path: Path) -
         expect(phone.locator("#stored tbody tr")).to_have_count(1)
         chromium.shoot(phone, "service-live-list-390")
         assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        chromium.leave()

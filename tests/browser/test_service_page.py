@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,17 @@ PAGES = ("", f"run?name={BUSY}", "new")
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with served(tmp_path / "store.sqlite", desk=busy_desk()) as found:
+def site(tmp_path: Path, chromium: Chromium) -> Iterator[Site]:
+    with serving(chromium, tmp_path, desk=busy_desk()) as found:
         yield found
+
+
+@contextmanager
+def serving(chromium: Chromium, folder: Path, **options: Any) -> Iterator[Site]:
+    """A service whose pages are closed before it goes away."""
+    with served(folder / "store.sqlite", **options) as found:
+        yield found
+        chromium.leave()
 
 
 def busy_desk() -> FakeDesk:
@@ -77,7 +86,7 @@ def test_what_is_not_known_to_cost_anything_is_not_called_free(chromium: Chromiu
     for name, cost_usd, unknown, _ in cases:
         desk.add(name, JobState.RUNNING, settings={"model": "m-1", "benchmark": "mmbu-public", "name": name})
         desk.move(name, 4, cost_usd=cost_usd, cost_unknown=unknown)
-    with served(tmp_path / "store.sqlite", desk=desk) as site:
+    with serving(chromium, tmp_path, desk=desk) as site:
         page = chromium.open(f"{site.url}/")
         for name, _, _, said in cases:
             expect(card(page, name)).to_contain_text(said)
@@ -268,8 +277,7 @@ def test_chosen_runs_are_compared(chromium: Chromium, site: Site) -> None:
 
 
 def test_the_connection_is_lost_and_found(chromium: Chromium, tmp_path: Path) -> None:
-    desk = busy_desk()
-    with served(tmp_path / "store.sqlite", desk=desk) as site:
+    with served(tmp_path / "store.sqlite", desk=busy_desk()) as site:
         page = chromium.open(f"{site.url}/")
         expect(card(page, BUSY)).to_be_visible()
     expect(page.locator("#connection")).to_contain_text("The connection is lost")
@@ -278,7 +286,7 @@ def test_the_connection_is_lost_and_found(chromium: Chromium, tmp_path: Path) ->
 
 def test_the_door_asks_for_the_token(chromium: Chromium, tmp_path: Path) -> None:
     guard = Guard(token=Token(TOKEN))
-    with served(tmp_path / "store.sqlite", desk=busy_desk(), guard=guard) as site:
+    with serving(chromium, tmp_path, desk=busy_desk(), guard=guard) as site:
         page = chromium.open(f"{site.url}/run?name={BUSY}", width=PHONE)
         chromium.shoot(page, "service-login-390-light")
         assert BUSY not in page.content()
@@ -301,7 +309,7 @@ def test_hostile_texts_break_nothing(chromium: Chromium, tmp_path: Path) -> None
         desk.move(name, 5, waiting=EVERYTHING, errors=dict.fromkeys(TEXTS.values(), 3))
         for text in TEXTS.values():
             desk.log(name, text)
-    with served(tmp_path / "store.sqlite", desk=desk) as site:
+    with serving(chromium, tmp_path, desk=desk) as site:
         for width in (DESKTOP, PHONE):
             page = chromium.open(f"{site.url}/", width=width)
             expect(page.locator("ul.runs > li")).to_have_count(3)
