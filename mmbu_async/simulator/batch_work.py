@@ -259,11 +259,7 @@ class Office:
     async def _speech(self, request: ChatRequest) -> str:
         desk, findings = self.desk, None
         if request.pictures and desk.config.vision and request.role == "model":
-            picture = request.pictures[0]
-            findings = desk.eyes.recall(picture)
-            if findings is None:
-                loop = asyncio.get_running_loop()
-                findings = await loop.run_in_executor(desk.executor, desk.eyes.look, picture)
+            findings = await desk.seen(request.pictures[0])
             if findings is None:
                 raise ApiError(400, "image_parse", "Could not process image")
         return replies.speak(request, findings, desk.config.reply_tokens)

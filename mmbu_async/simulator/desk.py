@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -9,8 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from mmbu_async.simulator.config import SimulatorConfig
 from mmbu_async.simulator.eyes import Eyes
+from mmbu_async.simulator.findings import Findings
 from mmbu_async.simulator.limits import Limits, Places
 from mmbu_async.simulator.log import Milestones, RequestLog
+from mmbu_async.simulator.pictures import Picture
 from mmbu_async.simulator.servers import Servers
 from mmbu_async.simulator.wire import ChatRequest, Reply, tokens
 
@@ -43,6 +46,13 @@ class Desk:
     _cache: set[tuple[str, str, str]] = field(default_factory=set)
     """Beginnings of prompts, by key and model; kept for good."""
     _limits: dict[tuple[str, str], Limits] = field(default_factory=dict)
+
+    async def seen(self, picture: Picture) -> Findings | None:
+        """What is in a picture, looked at beside the event loop; None: it cannot be decoded."""
+        known = self.eyes.recall(picture)
+        if known is not None:
+            return known
+        return await asyncio.get_running_loop().run_in_executor(self.executor, self.eyes.look, picture)
 
     def occurrence(self, content: str) -> int:
         """How often this content has come, this time included."""

@@ -155,11 +155,7 @@ class Exchange:
     async def _make(self, request: ChatRequest) -> Reply:
         findings: Findings | None = None
         if request.pictures and self._desk.config.vision and request.role == "model":
-            eyes, picture = self._desk.eyes, request.pictures[0]
-            findings = eyes.recall(picture)
-            if findings is None:
-                loop = asyncio.get_running_loop()
-                findings = await loop.run_in_executor(self._desk.executor, eyes.look, picture)
+            findings = await self._desk.seen(request.pictures[0])
             if findings is None:
                 raise self._api_error("image_parse")
         text = replies.speak(request, findings, self._desk.config.reply_tokens)
