@@ -18,6 +18,7 @@ from mmbu_async.pipeline.changing import with_changes
 from mmbu_async.pipeline.hosting import Host
 from mmbu_async.pipeline.opening import (
     Bench,
+    Rules,
     check_same_judge,
     config_of,
     find_or_make_run,
@@ -168,20 +169,7 @@ async def rejudge(
         if failed:
             check_same_judge(found, config, rules)
         work = Work(kind="rejudge", infer=False, judge_anew=True, failed_only=failed)
-        worker = Worker(
-            store=opened,
-            run=found,
-            config=config,
-            rules=rules,
-            work=work,
-            watch=watch,
-            random=Random(),
-            read_image=_no_image,
-            limits=find_limits(config.endpoint, config.host, config.image_limits),
-            kept=found.config,
-            host=host,
-        )
-        return await _finish(worker, check)
+        return await _finish(_without_data(opened, found, config, rules, work, watch, host), check)
 
 
 async def call_back(
@@ -198,20 +186,28 @@ async def call_back(
     with await host.apart(partial(open_existing, store)) as opened:
         found = await host.apart(partial(opened.run, run))
         config = config_of(found, store)
-        worker = Worker(
-            store=opened,
-            run=found,
-            config=config,
-            rules=rules_of(config),
-            work=Work(kind="cancel", infer=False, call_back=True),
-            watch=watch,
-            random=Random(),
-            read_image=_no_image,
-            limits=find_limits(config.endpoint, config.host, config.image_limits),
-            kept=found.config,
-            host=host,
-        )
+        work = Work(kind="cancel", infer=False, call_back=True)
+        worker = _without_data(opened, found, config, rules_of(config), work, watch, host)
         return await _finish(worker, check)
+
+
+def _without_data(
+    store: Store, run: RunRecord, config: RunConfig, rules: Rules, work: Work, watch: Watch, host: Host
+) -> Worker:
+    """For work that sends no image: where the data lie does not matter."""
+    return Worker(
+        store=store,
+        run=run,
+        config=config,
+        rules=rules,
+        work=work,
+        watch=watch,
+        random=Random(),
+        read_image=_no_image,
+        limits=find_limits(config.endpoint, config.host, config.image_limits),
+        kept=run.config,
+        host=host,
+    )
 
 
 async def _work(
